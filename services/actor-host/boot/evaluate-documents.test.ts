@@ -222,6 +222,31 @@ describe('the evaluation of documents', () => {
     expect(rows.map(({ kind }) => kind).sort()).toEqual(['policy', 'set']);
   });
 
+  it('keeps from the sweep what it uses, for as long as it runs, also after a renewal that failed', async () => {
+    const database = await migrated(openTestDatabase());
+    const stored = evaluationStore(database);
+    const uses: boolean[] = [];
+    const use: typeof stored.use = async (hashes) => {
+      // After the round itself, the first renewal finds no database.
+      uses.push(uses.length !== 1);
+      if (uses.length === 2) throw new Error('the database is away');
+      await stored.use(hashes);
+    };
+    const bundle = bundleOf({ routines: [routine], policies });
+    await start(database, modelOf().modelCalls, { bundle }).done;
+    await database.query(`update evaluations set used_at = now() - interval '10 days'`);
+    const lines: string[] = [];
+    const log = { ...silentLog, warn: (_: unknown, line?: string) => void lines.push(String(line)) };
+    const running = start(database, modelOf().modelCalls, { bundle, store: { ...stored, use }, log, times: { renewMs: 20 } });
+    expect(await running.done).toBe(0);
+    await database.query(`update evaluations set used_at = now() - interval '10 days'`);
+
+    await expect.poll(() => count(database, `kind <> 'node' and used_at > now() - interval '1 day'`), { timeout: 60_000 }).toBe(2);
+    expect((await database.query(`select 1 from evaluations where kind = 'set' and used_at > now() - interval '1 day'`)).rowCount).toBe(1);
+    expect(uses.slice(0, 3)).toEqual([true, false, true]);
+    expect(lines).toEqual([expect.stringContaining('could not be renewed')]);
+  });
+
   it('reads hashes and no results where all is evaluated', async () => {
     const database = await migrated(openTestDatabase());
     const bundle = comparedBundle();

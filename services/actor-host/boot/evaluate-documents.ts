@@ -25,6 +25,8 @@ const evaluationTimes = {
   lookMs: 5_000,
   /** After a round with failures, or without the database; then the next start tries again. */
   retriesMs: [60_000, 5 * 60_000, 30 * 60_000] as readonly number[],
+  /** Between renewals of what is in use: a part of the shortest retention, a day. */
+  renewMs: 6 * 60 * 60_000,
   stopWithinMs: 1_000,
 };
 
@@ -53,7 +55,7 @@ interface Document {
 
 /**
  * Evaluates the agent's routines and policies, and has vectors made of its texts, in the background, each content once: a result is stored, and read by every process. Turns use the documents'
- * own texts until then. Of several hosts one evaluates. `done` is the number of documents without a result, and null on a stop.
+ * own texts until then. Of several hosts one evaluates. What is found is kept from the sweep until the stop. `done` is the number of documents without a result, and null on a stop.
  */
 export function startDocumentEvaluation(deps: EvaluateDocumentsDeps): { done: Promise<number | null>; stop(): Promise<void> } {
   const times = { ...evaluationTimes, ...deps.times };
@@ -63,11 +65,12 @@ export function startDocumentEvaluation(deps: EvaluateDocumentsDeps): { done: Pr
     if (!signal.aborted) deps.log.warn({ err: error }, 'the evaluation of documents has stopped; the next start continues it');
     return null;
   });
+  const renewing = renewals(deps, times, signal).catch(() => {});
   return {
     done,
     stop: async () => {
       stopping.abort();
-      await Promise.race([done, delay(times.stopWithinMs, undefined, { ref: false })]);
+      await Promise.race([Promise.all([done, renewing]), delay(times.stopWithinMs, undefined, { ref: false })]);
     },
   };
 }
@@ -100,6 +103,15 @@ async function rounds(deps: EvaluateDocumentsDeps, times: typeof evaluationTimes
     tries += 1;
     if (pauseMs === undefined) return missing ?? documents.length;
     await delay(pauseMs, undefined, { signal });
+  }
+}
+
+/** A process may run for longer than the retention, and another's sweep deletes what no process has used for so long. Ends with the signal. */
+async function renewals({ bundle, store, log }: EvaluateDocumentsDeps, { renewMs }: typeof evaluationTimes, signal: AbortSignal): Promise<void> {
+  const documents = documentsOf(bundle);
+  while (documents.length > 0) {
+    await delay(renewMs, undefined, { signal, ref: false });
+    await useStored(store, documents).catch((error: unknown) => log.warn({ err: error }, 'evaluations in use could not be renewed; the next time tries again'));
   }
 }
 

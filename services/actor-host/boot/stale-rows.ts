@@ -221,7 +221,7 @@ async function oldFirstReplies({ database, retentionMs }: StaleRowsDeps): Promis
   return { count: rowCount, isLast: rowCount < BATCH_ROWS };
 }
 
-/** Of documents that no start has used since. The current ones are used at each start. Few rows: unindexed. */
+/** Of documents that no process has used since: one renews its own as long as it runs. Few rows: unindexed. */
 async function oldEvaluations({ database, retentionMs }: StaleRowsDeps): Promise<Batch> {
   const { rowCount } = await database.query(
     `delete from evaluations where hash = any(array(select hash from evaluations where used_at < now() - ${retention('$1')} limit $2))`,
