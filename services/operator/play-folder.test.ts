@@ -55,6 +55,21 @@ describe('a scenario', () => {
     expect(failure, text).toBeNull();
   });
 
+  it('rule 14: names the model of vectors, which it does not ask', async () => {
+    const { agent_config: config, ...manifest } = SHOP['manifest.yaml'];
+    const search = { hostname: 'localhost', port: 1, password: '$'.concat('{A}'), collection: 'docs', embedding_model: 'a/vectors', embedding_dimensions: 2 };
+    const files = {
+      ...SHOP,
+      'manifest.yaml': { ...manifest, agent_config: { ...config, search } },
+      'scenarios/one.json': { title: 'One', turns: [{ customer }] },
+    };
+    const folder = join(await folderWith(files), 'scenarios');
+
+    expect((await test(folder)).lines.at(-2)).toBe('a/vectors was not asked: shared words decide what is alike.');
+    expect(JSON.parse((await test(folder, { json: true })).text)).toMatchObject({ not_asked: 'a/vectors' });
+    expect(JSON.parse((await testShop({ turns: [{ customer }] }, { json: true })).text)).toMatchObject({ not_asked: null });
+  });
+
   it('says nothing of searches that the manifest does not have', async () => {
     const { failure } = await testShop({ search: [{ documents: [] }], turns: [{ customer }] });
 

@@ -4,6 +4,7 @@ import type { Environment } from '#shared/config/secret-ref.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { openModels } from './conversation/open-models.ts';
+import { unaskedModel } from './conversation/unasked-model.ts';
 import { loadAgent } from './load-agent.ts';
 import { readScenarios } from './scenarios/read-scenarios.ts';
 import { reportJson, reportLines } from './scenarios/report.ts';
@@ -45,8 +46,9 @@ export async function playFolder({ folder, manifest: given, documents, json }: P
   } finally {
     await calls.close();
   }
-  if (json) print(JSON.stringify(reportJson(reports, answeredBy), null, 2));
-  else for (const line of reportLines(reports, answeredBy)) print(line);
+  const answering = { answeredBy, unaskedModel: unaskedModel(bundle.body.manifest) };
+  if (json) print(JSON.stringify(reportJson(reports, answering), null, 2));
+  else for (const line of reportLines(reports, answering)) print(line);
   const failed = reports.filter(({ hasPassed }) => !hasPassed).length;
   if (failed > 0) throw new SwitchyardError('scenario.failed', failed === 1 ? '1 scenario has failed' : `${failed} scenarios have failed`);
 }

@@ -3,6 +3,7 @@ import type { Environment } from '#shared/config/secret-ref.ts';
 import type { Database } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Models, openModels } from './conversation/open-models.ts';
+import { unaskedModel } from './conversation/unasked-model.ts';
 import { loadAgent } from './load-agent.ts';
 import { readSession } from './replay/recorded-session.ts';
 import { replaySession } from './replay/replay-session.ts';
@@ -45,9 +46,9 @@ export async function replayCommand({ sessionId, manifest, documents, fromOffset
   const isOpened = () => opened;
   try {
     const replay = await replaySession({ sessionId, session, fromOffset, bundle, models, database, clock, log });
-    const answeredBy = (await isOpened())?.answeredBy ?? null;
-    if (json) print(JSON.stringify(replayJson(replay, sessionId, answeredBy), null, 2));
-    else for (const line of replayLines(replay, answeredBy)) print(line);
+    const answering = { answeredBy: (await isOpened())?.answeredBy ?? null, unaskedModel: unaskedModel(bundle.body.manifest) };
+    if (json) print(JSON.stringify(replayJson(replay, sessionId, answering), null, 2));
+    else for (const line of replayLines(replay, answering)) print(line);
   } finally {
     await (await isOpened()?.catch(() => null))?.calls.close();
   }

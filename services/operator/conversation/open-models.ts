@@ -66,26 +66,13 @@ function builtIn(openAi: Awaited<ReturnType<typeof upstreamModels>>, vendors: Re
   return loadedRouterConfig(checkRouterConfig(value, environment, USE), value);
 }
 
-/** The script in place of each model of the manifest. */
-function scripted({ agent_config: { llms, search } }: Manifest, environment: Environment): LoadedRouterConfig {
+/** The script in place of each model of the manifest, but for that of vectors, which is not asked (unasked-model.ts). */
+function scripted({ agent_config: { llms } }: Manifest, environment: Environment): LoadedRouterConfig {
   const endpoints = [{ provider: 'scripted', upstream_model: 'assistant' }];
   const chats = [llms.default, ...llms.fallback, llms.evaluation, llms.evaluation_fallback].filter((name) => name !== null);
-  const embedding = search?.type === 'pgvector' ? search.embedding_model : null;
   const value = {
     providers: [{ slug: 'scripted', name: 'Scripted', kind: 'scripted' }],
-    models: [
-      { id: 'scripted/assistant', aliases: [...new Set(chats)].filter((name) => name !== 'scripted/assistant'), endpoints },
-      ...(embedding === null
-        ? []
-        : [
-            {
-              id: 'scripted/embedding',
-              aliases: embedding === 'scripted/embedding' ? [] : [embedding],
-              embeddings: { dimensions: 256 },
-              endpoints: [{ provider: 'scripted', upstream_model: 'embedding' }],
-            },
-          ]),
-    ],
+    models: [{ id: 'scripted/assistant', aliases: [...new Set(chats)].filter((name) => name !== 'scripted/assistant'), endpoints }],
     keys: [{ id: 'operator', name: 'operator', key: '${ROUTER_API_KEY}' }],
   };
   return loadedRouterConfig(checkRouterConfig(value, environment, USE), value);

@@ -55,6 +55,7 @@ interface Report {
   differing: number;
   recorded_answers: { model_calls: number; tool_calls: number };
   asked: { model_calls: number; answered_by: string | null };
+  not_asked: string | null;
   suppressed_tool_calls: string[];
   servers_without_tools: string[];
   turns: { recorded: Ended; replayed: Ended; offset: number; about: string; differences: { recorded: string | null; replayed: string | null }[] }[];
@@ -170,12 +171,13 @@ describe('the replay of a session', () => {
 
   const manifestWith = (search: object) => ({ ...SHOP['manifest.yaml'], agent_config: { ...SHOP['manifest.yaml'].agent_config, search } });
   it.each([
-    ['at a service', { type: 'external', hostname: '127.0.0.1', port: 1, path: '/find' }],
+    ['at a service', null, { type: 'external', hostname: '127.0.0.1', port: 1, path: '/find' }],
     [
       'in a table of vectors',
+      'openai/small',
       { hostname: '127.0.0.1', port: 1, password: '${P}', collection: 'docs', embedding_model: 'openai/small', embedding_dimensions: 256 },
     ],
-  ])('with the same documents has what was found for each reply, in place of another search %s', async (_, search) => {
+  ])('with the same documents has what was found for each reply, in place of another search %s', async (_, unasked, search) => {
     const files = { 'manifest.yaml': manifestWith(search) };
     const manifest = join(await folderWith({ ...SHOP, ...files }), 'manifest.yaml');
     const found = [{ content: 'Open on weekdays', title: null, url: null }];
@@ -183,7 +185,9 @@ describe('the replay of a session', () => {
     await recordSession(database, sessionId, { bundle, texts: ['Where is the order 4711?', 'Thanks'], metadata: {}, found });
     const { report } = await replay(files);
 
-    expect(report).toMatchObject({ differing: 0, asked: { model_calls: 0 } });
+    expect(report).toMatchObject({ differing: 0, asked: { model_calls: 0 }, not_asked: unasked });
+    const named = (await replay(files, { json: false })).text.includes('openai/small was not asked: where no vector is recorded, shared words decide');
+    expect(named).toBe(unasked !== null);
     const changed = await replay({ ...files, 'documents/prompts/shop.json': { id: 'shop', version: 1, text: 'You help.' } });
     expect(changed.report.asked.model_calls).toBeGreaterThan(0);
   });
