@@ -2,12 +2,13 @@ import { createHmac } from 'node:crypto';
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { turnRecord } from '../../shared/contracts/agent/turn-record.ts';
+import { type TurnRecord, turnRecord } from '../../shared/contracts/agent/turn-record.ts';
 import { agentClient } from '../helpers/agent-client.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { freeFolder } from '../helpers/free-folder.ts';
 import { root, runProgram } from '../helpers/run-program.ts';
 import { builtProgram, type Standalone, startStandalone } from '../helpers/start-standalone.ts';
+import { openVectorServer, type VectorServer } from '../helpers/vector-server.ts';
 
 /** A multiple of the contract's ten seconds, for a busy machine. */
 const FAILED_START = { timeoutMs: 90_000 };
@@ -18,6 +19,8 @@ const SECRETS = {
   ROUTER_API_KEY: 'sk-router-of-a-bundle',
 };
 const HOOK = 'the secret of a webhook';
+/** Of `npm start` without the key of a provider. */
+const ENCODER = 'local/universal-sentence-encoder-lite';
 
 type AgentFiles = Record<'MANIFEST' | 'SECRETS_DIR', string>;
 
@@ -44,8 +47,8 @@ async function agentFiles(): Promise<AgentFiles> {
   return { MANIFEST: join(folder, 'manifest.yaml'), SECRETS_DIR: join(folder, 'secrets') };
 }
 
-/** With a second routine that has policies, and a model of vectors. Nothing is at the address of its table. */
-async function withVectors(files: AgentFiles): Promise<AgentFiles> {
+/** With a second routine that has policies, and a table of documents with their vectors. @param port of the table's server */
+async function withVectors(files: AgentFiles, port: number): Promise<AgentFiles> {
   const write = (path: string, document: object) => writeFile(join(dirname(files.MANIFEST), 'documents', path), JSON.stringify(document));
   await write('policies/limescale.yaml', { id: 'limescale', version: 1, condition: 'The machine has limescale', action: 'say: use citric acid' });
   await write('routines/descale.yaml', {
@@ -56,21 +59,46 @@ async function withVectors(files: AgentFiles): Promise<AgentFiles> {
   const changed = text
     .replace('    routines:\n', '    routines:\n      - { id: descale, version: 1 }\n')
     .replace('    policies:\n', '    policies:\n      - { id: limescale, version: 1 }\n')
-    .concat('  search:\n    { hostname: 127.0.0.1, port: 1, password: "${BOOT_SECRET_KEY}", sslmode: disable, collection: docs,\n')
-    .concat('      embedding_model: scripted/embedding, embedding_dimensions: 256 }\n');
+    .concat(`  search:\n    { hostname: 127.0.0.1, port: ${port}, password: "$\{BOOT_SECRET_KEY}", sslmode: disable, collection: docs, top_k: 1,\n`)
+    .concat(`      metadata_filter: { shop: acme }, embedding_model: ${ENCODER}, embedding_dimensions: 512 }\n`);
   await writeFile(files.MANIFEST, changed);
   return files;
 }
 
-describe('an agent with secret bundles, an endpoint and a model of vectors', () => {
+describe('an agent with secret bundles, an endpoint and a table of vectors', () => {
   let files: AgentFiles;
+  let table: VectorServer;
   let standalone: Standalone;
   beforeAll(async () => {
-    files = await withVectors(await agentFiles());
+    table = await openVectorServer(SECRETS.BOOT_SECRET_KEY);
+    await table.database.exec('create table docs (id serial primary key, embedding vector(512), metadata jsonb not null)');
+    files = await withVectors(await agentFiles(), table.port);
     const platform = { PLATFORM_PUBLIC_KEY: SECRETS.BOOT_PUBLIC_KEY, PLATFORM_SECRET_KEY: SECRETS.BOOT_SECRET_KEY };
     standalone = await startStandalone({ env: { ...files, ...platform, AGENT_PUBLIC_URL: 'https://acme.example/agent', LOG_LEVEL: 'trace' } });
   });
-  afterAll(() => standalone?.stop());
+  afterAll(async () => {
+    await standalone?.stop();
+    await table?.close();
+  });
+
+  /** By turns in sessions of their own. */
+  async function untilTurn(message: string, isIt: (record: TurnRecord) => boolean): Promise<TurnRecord & { text: string }> {
+    const agent = agentClient(standalone.agentUrl, SECRETS.BOOT_AGENT_KEY);
+    // On a busy machine vectors may be late, and the turn goes on without.
+    return eventually(
+      async () => {
+        const { id } = await agent.createSession({ allow_greeting: false });
+        await agent.postMessage(id, message);
+        const log = await agent.logUntil(id, (event) => event.kind === 'status' && event.status === 'ready');
+        const address = `${standalone.agentUrl}/sessions/${id}/turns/${log.at(-1)?.trace_id}`;
+        const response = await fetch(address, { headers: { authorization: `Bearer ${SECRETS.BOOT_AGENT_KEY}` } });
+        const record = turnRecord.parse(await response.json());
+        const text = log.flatMap((event) => (event.kind === 'assistant_message' ? [String(event.text)] : [])).join('');
+        return isIt(record) && { ...record, text };
+      },
+      { timeoutMs: 120_000, lookAgainMs: 1_000 },
+    );
+  }
 
   it('has the key of its bundle, as a bearer token and for a login', async () => {
     const key = SECRETS.BOOT_AGENT_KEY;
@@ -116,26 +144,39 @@ describe('an agent with secret bundles, an endpoint and a model of vectors', () 
   });
 
   it('rules 12, 14: finds the routine that a message is like by vectors, which were made after the start', async () => {
-    const agent = agentClient(standalone.agentUrl, SECRETS.BOOT_AGENT_KEY);
     await eventually(() => standalone.output().includes('documents were evaluated'));
-    // On a busy machine the vector of a message may take longer than 2 s, and words decide.
-    const record = await eventually(
-      async () => {
-        const { id } = await agent.createSession({ allow_greeting: false });
-        await agent.postMessage(id, 'Descaling');
-        const log = await agent.logUntil(id, (event) => event.kind === 'status' && event.status === 'ready');
-        const address = `${standalone.agentUrl}/sessions/${id}/turns/${log.at(-1)?.trace_id}`;
-        const response = await fetch(address, { headers: { authorization: `Bearer ${SECRETS.BOOT_AGENT_KEY}` } });
-        const record = turnRecord.parse(await response.json());
-        return record.likeness?.routine?.by === 'vectors' && record;
-      },
-      { timeoutMs: 120_000, lookAgainMs: 1_000 },
-    );
+    const record = await untilTurn('Cleaning espresso makers', ({ likeness }) => likeness?.routine?.by === 'vectors');
 
     // No word of the message is in a text of a routine.
-    expect(record.likeness).toMatchObject({ routine: { id: 'descale', by: 'vectors' }, terms: null, failure: null, model: 'scripted/embedding' });
+    expect(record.likeness).toMatchObject({ routine: { id: 'descale', by: 'vectors' }, terms: null, failure: null, model: ENCODER });
     expect(record.calls.map(({ kind }) => kind)).toContain('embed-messages');
     expect(record.outcome).toBe('replied');
+  });
+
+  it('agent-server.md search: rules 77 to 79: finds by its meaning what the table of its manifest has, with the vectors of the router', async () => {
+    const found = 'International orders: a parcel takes five days.';
+    // The second has more words of the question, the third is nearest and of another shop.
+    const rows = [
+      [found, { content: found, shop: 'acme' }],
+      ['Can you play a song? Can you send a song?', { shop: 'acme' }],
+      ['Can you send a parcel abroad?', { content: 'Another shop sends nothing.', shop: 'other' }],
+    ] as const;
+    const response = await fetch(`${standalone.routerUrl}/api/v1/embeddings`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${SECRETS.ROUTER_API_KEY}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: ENCODER, input: rows.map(([text]) => text) }),
+    });
+    const { data } = (await response.json()) as { data: { embedding: number[] }[] };
+    for (const [index, [, metadata]] of rows.entries()) {
+      await table.database.query('insert into docs (embedding, metadata) values ($1, $2)', [JSON.stringify(data[index]?.embedding), metadata]);
+    }
+
+    const record = await untilTurn('Can you send a parcel abroad?', ({ retrieval }) => retrieval?.failure === null);
+
+    expect(record.retrieval).toMatchObject({ documents: 1, query: { text: 'Can you send a parcel abroad?', failure: null } });
+    expect(record.text).toContain('a parcel takes five days');
+    expect(record.text).not.toContain('Another shop');
+    expect(record.calls.map(({ kind }) => kind)).toContain('embed');
   });
 
   it('DESIGN 11: keeps the values of bundles out of its log and of its files', async () => {
