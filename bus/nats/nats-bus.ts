@@ -16,6 +16,7 @@ import { LocalFrames } from './local/local-frames.ts';
 import { natsNoticeBoard } from './notice-board.ts';
 import { defaultSettings, type NatsSettings } from './settings.ts';
 import { admissionStreamsOf, declarationsFor } from './streams.ts';
+import { AwayFrames } from './tokens/away-frames.ts';
 import { HeldFrames } from './tokens/held-frames.ts';
 import { frameSender, natsTokenStream } from './tokens/token-stream.ts';
 import { natsUsageLog } from './usage/usage-log.ts';
@@ -70,8 +71,13 @@ export async function openNatsBus({
   const work = natsWorkQueue({ link, isLocal, clock, publish, budgetMs, log });
   const notices = natsNoticeBoard(link, isLocal ? new PubSub(log) : null, log);
   const local = isLocal ? new LocalFrames(log) : null;
-  const held = new HeldFrames(frameSender(link, log), () => local?.release());
-  const tokens = natsTokenStream({ link, held, local, budgetMs, isAlone: () => work.inFlight() <= 1, log });
+  const away = new AwayFrames({ isUp: () => link.areTokensUp, send: frameSender(link, log) });
+  link.onTokensBack(() => away.onBack());
+  const held = new HeldFrames(
+    (subject, frame) => away.publish(subject, frame),
+    () => local?.release(),
+  );
+  const tokens = natsTokenStream({ link, held, away, local, budgetMs, isAlone: () => work.inFlight() <= 1, log });
   const blobs = natsBlobStore(link, budgetMs, () => clock.nowMs());
   const usage = natsUsageLog({ link, held, budgetMs, ackWaitMs: limits.usageAckWaitMs, onFull, log });
   let closing: Promise<void> | null = null;

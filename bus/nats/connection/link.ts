@@ -63,12 +63,14 @@ export class NatsLink {
   /** By `performance.now()`. */
   #upSinceMs = 0;
   #tokensUp = true;
+  #tokenLosses = 0;
   #wasAway = false;
   /** A recovery stops when a further disconnect is counted. */
   #disconnects = 0;
   #closed = false;
   readonly #waiting = new Set<() => void>();
   readonly #listeners = new Set<() => void>();
+  #onTokensBack = () => {};
 
   /** @throws `service.unreachable` */
   static async open(options: LinkOptions): Promise<NatsLink> {
@@ -161,6 +163,11 @@ export class NatsLink {
     };
   }
 
+  /** @param handler called as soon as the connection of tokens is back; must not throw */
+  onTokensBack(handler: () => void): void {
+    this.#onTokensBack = handler;
+  }
+
   /** Refuses new actions, waits for those in flight and for publishes, and closes. */
   async close(): Promise<void> {
     await this.retries.close();
@@ -173,12 +180,11 @@ export class NatsLink {
 
   async #begin(untilMs: number): Promise<void> {
     void this.#watch(this.main, (type) => (type === 'disconnect' ? this.#onLost() : this.#onFound()));
-    void this.#watch(this.tokens, (type) => {
-      this.#tokensUp = type === 'reconnect';
-      if (this.#tokensUp) return this.#announce();
-      this.#wasAway = true;
-      this.tokenRequests.end(lostMeanwhile());
-    });
+    void this.#watch(
+      this.tokens,
+      (type) => (type === 'disconnect' ? this.#onTokensLost() : this.#onTokensFound()),
+      () => void this.#moveTokens(),
+    );
     for (;;) {
       const trouble = await Promise.race([this.streams.declare().catch((error: unknown) => error), pauseFor(untilMs - performance.now()).then(() => 'late')]);
       // Lost again: `#watch` recovers it.
@@ -193,8 +199,8 @@ export class NatsLink {
     }
   }
 
-  /** Never rejects; runs as long as the connection. */
-  async #watch(connection: NatsConnection, onChange: (type: 'disconnect' | 'reconnect') => void): Promise<void> {
+  /** Never rejects; runs as long as the connection. @param onLeaving its server is about to close it (lame duck mode) */
+  async #watch(connection: NatsConnection, onChange: (type: 'disconnect' | 'reconnect') => void, onLeaving = () => {}): Promise<void> {
     let connected = true;
     let isRefused = false;
     for await (const status of connection.status()) {
@@ -210,7 +216,10 @@ export class NatsLink {
         // Each attempt to connect again is refused: one line.
         if (!isRefused) this.#options.log.error({ err: refusedCredentials(this.#options.user, this.address, status.error) }, 'NATS refuses this process');
         isRefused = true;
-      } else this.#report(status);
+      } else {
+        this.#report(status);
+        if (status.type === 'ldm') onLeaving();
+      }
     }
     if (this.#closed) return;
     // Unexpected, since it reconnects forever: report not ready.
@@ -227,6 +236,31 @@ export class NatsLink {
     } else if (status.type === 'slowConsumer' || status.type === 'staleConnection' || status.type === 'ldm') {
       this.#options.log.warn({ address: this.address, status: status.type }, 'NATS reported trouble with a connection');
     }
+  }
+
+  /**
+   * To another server before this one ends: a server that closes a connection drops what it has not read yet, and nothing answers for frames. They wait until
+   * all that was sent is confirmed and the other server is there. Never rejects.
+   */
+  async #moveTokens(): Promise<void> {
+    if (!this.isCluster || !this.#tokensUp) return;
+    this.#onTokensLost();
+    const losses = this.#tokenLosses;
+    await Promise.race([this.tokens.flush().catch(() => {}), pauseFor(FLUSH_TIMEOUT_MS)]);
+    if (losses === this.#tokenLosses && !this.#closed) await this.tokens.reconnect().catch(() => {});
+  }
+
+  #onTokensLost(): void {
+    this.#tokenLosses += 1;
+    this.#tokensUp = false;
+    this.#wasAway = true;
+    this.tokenRequests.end(lostMeanwhile());
+  }
+
+  #onTokensFound(): void {
+    this.#tokensUp = true;
+    this.#onTokensBack();
+    this.#announce();
   }
 
   #onLost(): void {

@@ -1,8 +1,11 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { type NatsServer, startNatsServer } from '../../../scripts/servers/test-services.mjs';
+import type { Bus } from '../../bus.ts';
+import { Collector, eventually } from '../../conformance/under-test.ts';
 import { openNatsBus } from '../nats-bus.ts';
 
 let server: NatsServer;
@@ -13,13 +16,17 @@ afterAll(async () => {
   await server?.close();
 });
 
-/** A proxy to the broker that records what each connection sends. */
+/** A proxy to the broker that records what each connection sends, and whether it is open. */
 async function listeningWay(url: string) {
   const { hostname, port } = new URL(url);
   const sent: string[] = [];
   const sockets = new Set<Socket>();
+  const clients: Socket[] = [];
+  let isOpen = true;
   const way = createServer((client) => {
+    if (!isOpen) return void client.destroy();
     const index = sent.push('') - 1;
+    clients.push(client);
     const broker = connect(Number(port), hostname);
     for (const socket of [client, broker]) sockets.add(socket.on('error', () => {}));
     client.on('data', (bytes) => {
@@ -36,8 +43,73 @@ async function listeningWay(url: string) {
     way.close();
     await once(way, 'close');
   };
-  return { url: `nats://127.0.0.1:${address.port}`, sent, close };
+  const setOpen = (value: boolean) => {
+    isOpen = value;
+    if (!isOpen) for (const socket of sockets) socket.destroy();
+  };
+  /** As a server in lame duck mode. @param index of the connection */
+  const announceEnd = (index: number) => clients[index]?.write(`INFO ${JSON.stringify({ ...INFO, ldm: true })}\r\n`);
+  return { url: `nats://127.0.0.1:${address.port}`, sent, clients, setOpen, announceEnd, close };
 }
+
+type Way = Awaited<ReturnType<typeof listeningWay>>;
+
+/** What a client keeps of a server's INFO. */
+const INFO = { server_id: 'one', version: '2.10.27', proto: 1, headers: true, max_payload: 1024 * 1024, host: '127.0.0.1', port: 4222 };
+
+/** Frames of one call as a reader beside them gets them. */
+async function collect(): Promise<{ received: Collector<string>; reader: Bus }> {
+  const reader = await openNatsBus({ servers: server.url, user: null, password: null, log: silentLog });
+  const received = new Collector<string>();
+  await reader.tokens.subscribe('tok.gw1.*', (_, frame) => received.add(Buffer.from(frame).toString())).ready();
+  return { received, reader };
+}
+
+const FRAMES = ['s0.0\n', 't1.2\na', 't1.3\nb', 'd'];
+
+it('DESIGN 7: frames that are published while their connection is away for a moment arrive in order, and are stored', async () => {
+  const [way, { received, reader }] = [await listeningWay(server.url), await collect()];
+  const bus = await openNatsBus({ servers: way.url, user: null, password: null, log: silentLog });
+  way.setOpen(false);
+  await eventually(
+    async () => bus.isReady(),
+    (isReady) => !isReady,
+  );
+  for (const frame of FRAMES) bus.tokens.publish('tok.gw1.call1', Buffer.from(frame));
+  way.setOpen(true);
+
+  expect(await received.atLeast(FRAMES.length)).toEqual(FRAMES);
+  expect((await reader.tokens.replay('tok.gw1.call1', 'now')).map((frame) => Buffer.from(frame).toString())).toEqual(FRAMES);
+  await Promise.all([bus.close(), reader.close()]);
+  await way.close();
+});
+
+it('DESIGN 3: tokens move to another server once theirs is about to end, and no frame is lost by that', async () => {
+  const { received, reader } = await collect();
+  const ways = [await listeningWay(server.url), await listeningWay(server.url)];
+  const bus = await openNatsBus({ servers: ways.map(({ url }) => url).join(','), user: null, password: null, log: silentLog });
+  bus.tokens.publish('tok.gw1.call1', Buffer.from('s0.0\n'));
+  await received.atLeast(1);
+  const has = (way: Way) => way.sent.findIndex((text) => text.includes('PUB tok.gw1.call1'));
+  const [former, next] = ways.sort((one, other) => has(other) - has(one)) as [Way, Way];
+  const closed = once(former.clients[has(former)] as Socket, 'close');
+  former.announceEnd(has(former));
+  const frames = Array.from({ length: 2_000 }, (_, index) => `t1.${index}\n`);
+  for (const frame of frames) {
+    bus.tokens.publish('tok.gw1.call1', Buffer.from(frame));
+    await nextTurn();
+  }
+  await closed;
+  bus.tokens.publish('tok.gw1.call1', Buffer.from('d'));
+  await received.atLeast(frames.length + 2);
+
+  expect(received.items).toEqual(['s0.0\n', ...frames, 'd']);
+  expect(has(next)).not.toBe(-1);
+  // What was sent is confirmed before the connection ends.
+  expect(former.sent[has(former)]).toMatch(/PING\r\n$/);
+  await Promise.all([bus.close(), reader.close()]);
+  for (const way of ways) await way.close();
+});
 
 it('DESIGN 8: a usage record leaves ahead of the frame that is published after it, on the same connection', async () => {
   const way = await listeningWay(server.url);

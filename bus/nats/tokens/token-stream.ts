@@ -14,6 +14,7 @@ import { leaveNow } from '../connection/tick-end.ts';
 import { both } from '../local/both.ts';
 import type { LocalFrames } from '../local/local-frames.ts';
 import { nanosOf, streams } from '../streams.ts';
+import type { AwayFrames } from './away-frames.ts';
 import type { HeldFrames } from './held-frames.ts';
 import { LiveBatches } from './live-batches.ts';
 import { LiveReaders } from './live-readers.ts';
@@ -28,8 +29,10 @@ const INACTIVE_MS = 30_000;
 
 interface TokenStreamDeps {
   link: NatsLink;
-  /** Over `frameSender`. */
+  /** Over `away`. */
   held: HeldFrames;
+  /** Over `frameSender`. */
+  away: AwayFrames;
   /** Readers in this process, for which the broker does not send back what is published here; null: there are none. */
   local: LocalFrames | null;
   budgetMs: number;
@@ -54,10 +57,10 @@ export function frameSender(link: NatsLink, log: Log): (subject: string, frame: 
  * Tokens on their own connection. Retained frames go to a subject that the memory stream captures. Others go live, batched per tick, past it, and are stored
  * as replay batches. Replays use the main connection.
  */
-export function natsTokenStream({ link, held, local, budgetMs, isAlone, log }: TokenStreamDeps): TokenStream & { flush(): void; close(): void } {
+export function natsTokenStream({ link, held, away, local, budgetMs, isAlone, log }: TokenStreamDeps): TokenStream & { flush(): void; close(): void } {
   const send = (subject: string, frames: Uint8Array) => held.publish(subject, frames);
   const replayBatches = new ReplayBatches({
-    isUp: () => link.areTokensUp,
+    isUp: () => away.isKeeping,
     // A restarted broker has lost the memory stream; the main connection declares it.
     isReady: () => link.isReady && link.areStreamsKnown,
     publish: send,
@@ -140,7 +143,7 @@ export function natsTokenStream({ link, held, local, budgetMs, isAlone, log }: T
       const isSmall = frame.byteLength <= MAX_BATCHED_BYTES;
       const { retention, leaves } = treatmentOf(frame);
       // What a client has seen first is retained, and what it has seen last is billed.
-      if (link.areTokensUp) local?.publish(subject, frame, leaves === 'at once' || held.isHolding);
+      if (away.isKeeping) local?.publish(subject, frame, leaves === 'at once' || held.isHolding);
       if (isSmall && retention === 'soon') liveBatches.add(replayBatches.add(subject, frame), frame);
       else if (isSmall && retention === 'no more') liveBatches.add(replayBatches.drop(subject), frame);
       else {
@@ -175,6 +178,7 @@ export function natsTokenStream({ link, held, local, budgetMs, isAlone, log }: T
       liveBatches.flush();
       replayBatches.close();
       held.release();
+      away.close();
       subscriptions.close();
       local?.close();
     },
