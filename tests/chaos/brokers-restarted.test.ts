@@ -3,6 +3,7 @@ import { printFigures } from '../../scripts/chaos-figures.mjs';
 import { openEnvironment } from './environment.ts';
 import { checkInvariants } from './invariants.ts';
 import { beginLoad } from './load.ts';
+import { brokenStreams, refusalsBeyond503 } from './refused-streams.ts';
 import { everythingRestarts } from './scenarios/brokers.ts';
 import { seededRandom } from './seeded-random.ts';
 
@@ -27,7 +28,8 @@ it(
       await checkInvariants(environment, accepted, { extraCalls: everythingRestarts.extraCalls });
 
       expect(accepted.streams.length).toBeGreaterThan(20);
-      expect(accepted.streams.map(({ refusedWith }) => refusedWith).filter((status) => status !== null && status !== 503)).toEqual([]);
+      expect(refusalsBeyond503(environment, accepted.streams)).toEqual([]);
+      expect(brokenStreams(environment, accepted.streams)).toEqual([]);
       expect(environment.refusals).toEqual([]);
     } finally {
       console.info(printFigures(environment.figures));

@@ -25,6 +25,17 @@ export interface StreamedCall {
   headers?: Record<string, string>;
 }
 
+/** A response that was not a stream, or a stream that ended with an error, for finding its cause. */
+interface Failure {
+  status: number;
+  gateway: string;
+  /** ISO 8601, when it had arrived. */
+  at: string;
+  headers: object;
+  /** Of a stream its end. */
+  body: string;
+}
+
 /** How a client's stream ended, with what preceded the end. */
 export interface ReadToEnd {
   /** Name of its call at the upstream. */
@@ -40,6 +51,7 @@ export interface ReadToEnd {
   wasResumed: boolean;
   /** The status of a response that was not a stream; null for a stream. */
   refusedWith: number | null;
+  failure: Failure | null;
   /** Null: no response has begun. */
   generationId: string | null;
   /** Of the usage chunk, in US dollars; null without one, or without prices. */
@@ -51,6 +63,8 @@ export interface ReadToEnd {
 const WORDS = 30;
 const EVERY_MS = 40;
 const RETRY_MS = 200;
+/** Some events. */
+const END_CHARS = 1_000;
 /** Statuses that ask a client to retry, or that say that no frame exists yet. */
 const RETRIABLE = new Set([408, 429, 502, 503, 504]);
 
@@ -82,11 +96,13 @@ export async function readToEnd(gateways: Gateways, call: StreamedCall): Promise
   const isWhole = await inTime(first.ended);
   if (first.status !== 200) {
     read.refusedWith = first.status;
+    read.failure = failureOf(gateway, first, first.text);
     read.fault = RETRIABLE.has(first.status) ? null : `it was answered ${first.status}: ${first.text}`;
     return read;
   }
   const received = receivedOf(first.text);
   take(read, received);
+  if (typeof read.ends[0] === 'number') read.failure = failureOf(gateway, first, received.slice(-END_CHARS));
   if (read.ends.length > 0) return read;
   read.wasCut = true;
   if (isWhole || !isDying(gateways, gateway)) {
@@ -98,8 +114,23 @@ export async function readToEnd(gateways: Gateways, call: StreamedCall): Promise
 }
 
 function nothingRead({ name, whole }: StreamedCall): ReadToEnd {
-  const nothing = { text: '', ends: [], behindEnd: 0, wasCut: false, wasResumed: false, refusedWith: null, generationId: null, cost: null, fault: null };
+  const nothing = {
+    text: '',
+    ends: [],
+    behindEnd: 0,
+    wasCut: false,
+    wasResumed: false,
+    refusedWith: null,
+    failure: null,
+    generationId: null,
+    cost: null,
+    fault: null,
+  };
   return { call: name, whole, ...nothing };
+}
+
+function failureOf(gateway: string, { status, headers }: { status: number; headers: object }, body: string): Failure {
+  return { status, gateway, at: new Date().toISOString(), headers, body };
 }
 
 /** Resumes where the first connection was cut, as a client does. A call whose first frames are no longer stored must be refused as such. */

@@ -10,6 +10,7 @@ import { WEBHOOK_SECRET, writeAgentFiles } from './agent-files.ts';
 import { type Auditor, openAuditor } from './auditor.ts';
 import { type CountingTools, openCountingTools } from './counting-tools.ts';
 import { type ModelUpstream, openModelUpstream } from './model-upstream.ts';
+import { PrintedLines } from './printed-lines.ts';
 
 export type HostRole = 'actor-host' | 'agent';
 
@@ -44,6 +45,8 @@ export interface Environment {
   add(role: Role, env?: Record<string, string>, folder?: string): Promise<ClusterProcess>;
   /** With `avoidsEnded`: requests that were refused otherwise than by a 503 with Retry-After, and those whose connection was lost. */
   refusals: string[];
+  /** With `avoidsEnded`: what the processes have printed about a call, with what any of them warned of at the time. */
+  printedAbout(callId: string, at: Date): string[];
   /** @param folder the folder of another `dist/` to run */
   addHost(env?: Record<string, string>, folder?: string, role?: HostRole): Promise<NamedHost>;
   /** Processes that received a signal. */
@@ -85,6 +88,7 @@ export async function openEnvironment(
   const [receiver, tools, model, upstream] = await Promise.all([openCallbackReceiver(), openCountingTools(), openModelUpstream(), openScriptedUpstream()]);
   const files = await writeAgentFiles(tools.port, model.baseUrl, upstream.baseUrl('first'));
   const figures = newFigures();
+  const printed = new PrintedLines();
   const cluster = await startCluster({
     brokers,
     relay,
@@ -95,13 +99,14 @@ export async function openEnvironment(
       ...files,
       PLATFORM_PUBLIC_KEY: 'pk-chaos',
       PLATFORM_SECRET_KEY: 'sk-chaos',
-      LOG_LEVEL: 'warn',
+      LOG_LEVEL: avoidsEnded ? 'info' : 'warn',
       COALESCE_MS: '100',
       OUTBOUND_ALLOW_HOSTS: receiver.host,
       SHUTDOWN_DRAIN_TIMEOUT_SECONDS: DRAIN_SECONDS,
       WEBHOOK_SECRET,
     },
-    onLine: (line) => {
+    onLine: (line, { role, index }) => {
+      if (avoidsEnded) printed.add(`${role}-${index}`, line);
       if (line.includes('the command log is not the one that was read')) figures.rollBacksNoticed += 1;
     },
   });
@@ -163,6 +168,7 @@ export async function openEnvironment(
     nextRouterUrl: inTurn(urlsOf('router-gateway')),
     nextAgentUrl: inTurn(urlsOf('agent-gateway', 'agent')),
     refusals,
+    printedAbout: (callId, at) => printed.about(callId, at),
     ended,
     end: async (one, signal) => {
       ended.add(one);

@@ -36,7 +36,7 @@ interface ClusterOptions {
   /** Settings of every process, added to an environment without any. */
   env?: Record<string, string>;
   /** Each line that a process prints. */
-  onLine?: (line: string) => void;
+  onLine?: (line: string, of: { role: Role; index: number }) => void;
   /** Servers of the broker's cluster, each with all streams; by default a single server. */
   brokers?: number;
   /** Between these servers, and from the services to them; by default they connect directly. */
