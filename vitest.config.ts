@@ -10,7 +10,7 @@ const sharedProcesses = { isolate: false };
 /** Units begin when files that assert times do, which leave them most of the CPU (docs/adr/0121). The fast tier has only units. */
 const besideTimed = tier === 'fast' ? 0 : 1;
 /** None of them takes long by itself; on a machine that is busy all of them may. */
-const limitsOfUnits = { testTimeout: 120_000, hookTimeout: 120_000 };
+const limitsOfUnits = { testTimeout: 240_000, hookTimeout: 240_000 };
 /** An act takes half a minute; each await inside has a bound of its own, and the machine may be busy. */
 const wholeDeployments = {
   globalSetup: ['./tests/database-template.ts', './tests/postgres-template.ts', './tests/chaos/setup.ts'],
@@ -62,8 +62,8 @@ export default defineConfig({
           exclude: [...neverTests, ...timed, ...alone],
           globalSetup: ['./tests/database-template.ts', './tests/postgres-template.ts', './tests/global-setup.ts'],
           // They start processes, and the machine may be busy. Each await inside has a bound of its own.
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
+          testTimeout: 240_000,
+          hookTimeout: 240_000,
         },
       },
       {

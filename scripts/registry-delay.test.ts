@@ -34,4 +34,4 @@ it('reports a slow or unreachable registry only when it is', async () => {
   expect(await remarkOn('http://127.0.0.1:1/')).toBe('the package registry is unreachable');
   // A busy machine may take longer than the registry; then the outcome is unknown, and the next try reports it.
   await expect.poll(() => remarkOn(fast), { timeout: 60_000 }).toBeNull();
-}, 90_000);
+});

@@ -58,7 +58,7 @@ const places = new Set<Place>();
 
 beforeAll(async () => {
   platform = await openRouterInProcess({ config, variables });
-}, 60_000);
+});
 afterAll(async () => {
   for (const place of places) await place.close();
   await platform.close();
@@ -163,7 +163,7 @@ describe("an agent's model call", () => {
   beforeAll(async () => {
     here = await open(true);
     there = await open(false);
-  }, 60_000);
+  });
 
   it.each(cases)('DESIGN 8: is at another platform as at home: %s', async (_, content, request, type) => {
     const messages = [{ role: 'user' as const, content }];

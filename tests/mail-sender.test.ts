@@ -6,7 +6,7 @@ import type { Queryable } from '../shared/storage/database.ts';
 import { eventually } from './helpers/eventually.ts';
 import { mailConfigFor, mailerFor, useMailQueue } from './helpers/mail-queue.ts';
 
-const WAIT = { timeout: 30_000, interval: 10 };
+const WAIT = { timeout: 60_000, interval: 10 };
 
 const queue = useMailQueue();
 

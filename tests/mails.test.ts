@@ -6,7 +6,7 @@ import { smtpError, startSmtpReceiver } from './helpers/smtp-receiver.ts';
 
 const SECRET = `sk-sy-v1-${'0123456789abcdef'.repeat(4)}`;
 const HASH = 'f'.repeat(64);
-const WAIT = { timeout: 30_000, interval: 10 };
+const WAIT = { timeout: 60_000, interval: 10 };
 
 const queue = useMailQueue();
 

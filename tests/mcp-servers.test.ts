@@ -25,7 +25,7 @@ const closers: (() => Promise<void>)[] = [];
 beforeAll(async () => {
   database = await openTestDatabase();
   await migrate(database);
-}, 60_000);
+});
 afterAll(() => database.close());
 beforeEach(async () => {
   bus = await openMemoryBus({ database, clock: systemClock });
@@ -183,5 +183,5 @@ describe('tool servers of three kinds', () => {
     expect((await names()).names).toEqual(expect.arrayContaining(['echo', 'get-sum']));
     expect(await call('echo', { message: 'hello' })).toMatchObject({ type: 'result', data: 'Echo: hello' });
     expect(await call('trigger-long-running-operation', { duration: 1, steps: 4 })).toMatchObject({ type: 'result', isError: false });
-  }, 60_000);
+  });
 });

@@ -20,7 +20,7 @@ type Environment = Record<string, string>;
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const SAMPLED = `00-${TRACE}-b7ad6b7169203331-01`;
 const UNSAMPLED = `00-${TRACE}-b7ad6b7169203331-00`;
-const TIMEOUT = { timeout: 10_000, interval: 10 };
+const TIMEOUT = { timeout: 60_000, interval: 10 };
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

@@ -32,7 +32,7 @@ beforeAll(async () => {
     keys: [{ id: 'one', key: '${ONE}' }],
   };
   router = await openRouterInProcess({ config, variables: { ONE: 'sk-one' } });
-}, 60_000);
+});
 afterAll(async () => {
   await router.close();
   await Promise.all([engine.close(), upstream.close()]);

@@ -10,7 +10,7 @@ let url: string;
 beforeAll(async () => {
   receiver = runProgram([process.execPath, 'examples/receiver/receiver.mjs'], { env: { AGENT_API_KEY: KEY, PORT: '0' } });
   url = await eventually(() => /listening on (\S+)/.exec(receiver.output())?.[1], { timeoutMs: 60_000 });
-}, 60_000);
+});
 // The file shares its process with others, which goes on behind its end.
 afterAll(async () => {
   receiver?.signal('SIGTERM');
@@ -18,7 +18,7 @@ afterAll(async () => {
 });
 
 async function post(body: string, headers: Record<string, string>): Promise<number> {
-  return (await fetch(url, { method: 'POST', headers, body, signal: AbortSignal.timeout(30_000) })).status;
+  return (await fetch(url, { method: 'POST', headers, body, signal: AbortSignal.timeout(60_000) })).status;
 }
 
 function linesWith(text: string): number {

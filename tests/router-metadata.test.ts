@@ -38,7 +38,7 @@ interface Routing {
 let router: RouterInProcess;
 beforeAll(async () => {
   router = await openRouterInProcess({ config, variables: { ONE: 'sk-one' } });
-}, 60_000);
+});
 afterAll(() => router.close());
 
 const post = (path: string, body: object, headers: object = WISH) =>

@@ -25,7 +25,7 @@ const AT_ONCE = 16;
 let router: RouterInProcess;
 beforeAll(async () => {
   router = await openRouterInProcess({ config, variables });
-}, 60_000);
+});
 afterAll(() => router.close());
 
 async function complete(key: string, fields: object = {}): Promise<{ response: Response; provider: string; body: { error?: { metadata: object } } }> {

@@ -5,7 +5,7 @@ import { joined, type LoopMachine, loopUsers, usersWithTools } from './test-supp
 import type { LoopReply, ToolOutcome } from './types.ts';
 
 /** Thousands of transitions, possibly on a busy machine. */
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 240_000;
 
 /** What happens to a loop; its effect is one that it awaits, or any other. */
 interface Happening {

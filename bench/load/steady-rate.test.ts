@@ -24,7 +24,8 @@ it('begins requests at their times, though none has been answered', async () => 
   let isOver = false;
   const load = await loadOn((response) => (isOver ? response.end('ok') : waiting.push(response)));
   let begun = 0;
-  const onEnd = () => {
+  const onEnd = async () => {
+    await expect.poll(() => waiting.length).toBeGreaterThan(1);
     isOver = true;
     begun = waiting.length;
     for (const response of waiting) response.end('ok');
@@ -36,8 +37,12 @@ it('begins requests at their times, though none has been answered', async () => 
 });
 
 it('counts what is answered wrongly as failed, and not as done', async () => {
-  const load = await loadOn((response) => response.writeHead(402).end('no credit'));
-  const { count, failures } = await steadyRate(load);
+  let answered = 0;
+  const load = await loadOn((response) => {
+    answered += 1;
+    response.writeHead(402).end('no credit');
+  });
+  const { count, failures } = await steadyRate({ ...load, hooks: { onEnd: () => expect.poll(() => answered).toBeGreaterThan(0) } });
 
   expect(count).toBe(0);
   expect(failures.count).toBeGreaterThan(0);

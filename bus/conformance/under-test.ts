@@ -26,7 +26,7 @@ export interface BusUnderTest {
 export type UnderTest = () => BusUnderTest;
 
 /** For slow machines; what is awaited takes milliseconds. */
-export const TIMEOUT_MS = 20_000;
+export const TIMEOUT_MS = 60_000;
 const POLL_MS = 5;
 
 /** The position before all commands. */

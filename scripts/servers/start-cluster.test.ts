@@ -42,10 +42,10 @@ it.concurrent('waits for a process for as long as it reports progress', async ({
     }, 500);`;
 
   expect(await start(slow)).toMatchObject({ role: 'actor-host', managementUrl: 'http://127.0.0.1:1' });
-}, 60_000);
+});
 
 it.concurrent('names a process that makes none', async ({ expect }) => {
   await expect(start("console.log('connecting'); setInterval(() => {}, 1_000);", 15_000)).rejects.toThrow(
     /^actor-host-1 is not ready and has printed nothing for 15 s; before that:\nconnecting/,
   );
-}, 60_000);
+});

@@ -25,11 +25,11 @@ const stoppingHosts: Promise<void>[] = [];
 
 beforeAll(async () => {
   await stores.open();
-}, 60_000);
+});
 afterAll(async () => {
   await Promise.all(stoppingHosts);
   await stores.close();
-}, 60_000);
+});
 
 describe('sessions and runs, whatever happens to their hosts', () => {
   it(

@@ -264,24 +264,21 @@ describe('hosts that start together', () => {
 });
 
 describe('two brokers on one database', () => {
-  /** A live host stays so although a busy machine delays its heartbeats. */
-  const unhurried = { times: { ...quickTimes, expiresAfterMs: 60_000, dropAfterMs: 50_000 } };
-
   it('DESIGN 4: a host whose broker has another command log than running hosts have is refused by name, and accepted once they have ended', async () => {
     const stores = await openStores();
     const cluster = await openTestCluster(stores);
     clusters.push(cluster);
-    const host = await cluster.host(unhurried);
+    const host = await cluster.host();
     const owned = () => cluster.rows('select p, owner, epoch from parts order by p');
     const before = await owned();
     const { created } = await cluster.bus.commands.state();
     await stores.loseBus();
-    await expect(cluster.host(unhurried)).rejects.toMatchObject({ code: 'service.other_log', message: expect.stringContaining(`${host.id} (${created})`) });
+    await expect(cluster.host()).rejects.toMatchObject({ code: 'service.other_log', message: expect.stringContaining(`${host.id} (${created})`) });
     expect(await owned()).toEqual(before);
     expect(await cluster.rows('select id from hosts')).toEqual([{ id: host.id }]);
     host.crash();
     // A broker with a new store, although the dead host's row may still exist.
-    const successor = await cluster.host();
+    const successor = await cluster.host({ times: quickTimes });
     await eventually(async () => (await cluster.count('parts', `owner = '${successor.id}'`)) === PARTITION_COUNT);
   });
 
@@ -296,10 +293,10 @@ describe('two brokers on one database', () => {
       asked += 1;
     };
     // Neither has looked for other hosts yet.
-    const first = cluster.host(unhurried, { stalled: { until: both, onAsked } });
+    const first = cluster.host({}, { stalled: { until: both, onAsked } });
     await eventually(() => asked === 1);
     await stores.loseBus();
-    const second = cluster.host(unhurried, { stalled: { until: both, onAsked } });
+    const second = cluster.host({}, { stalled: { until: both, onAsked } });
     await eventually(() => asked === 2);
     goOn();
     const outcomes = await Promise.allSettled([first, second]);
@@ -325,10 +322,10 @@ describe('two brokers on one database', () => {
       const onAsked = () => {
         asked += 1;
       };
-      const first = cluster.host(unhurried, { stalled: { until: both, onAsked } });
+      const first = cluster.host({}, { stalled: { until: both, onAsked } });
       await eventually(() => asked === 1);
       await stores.loseBus();
-      const second = cluster.host(unhurried, { stalled: { until: both, onAsked } });
+      const second = cluster.host({}, { stalled: { until: both, onAsked } });
       await eventually(() => asked === 2);
       const held = cluster.database.transaction(async (handle) => {
         await handle.query(`select pg_advisory_xact_lock(${HELD})`);

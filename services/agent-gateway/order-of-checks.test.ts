@@ -32,7 +32,7 @@ beforeAll(async () => {
   known['run_id'] = (await send(app, 'POST', '/routines/triage/trigger', { callback_url: 'https://example.com/' })).json().run_id;
   known['dead_letter_id'] = 'lost';
   await deployment.database.query(`insert into dead_letters (id, source, reason, body, created_at) values ('lost', 'tool', 'r', '', now())`);
-}, 60_000);
+});
 afterEach(() => deployment.closeApps());
 afterAll(() => deployment.close());
 

@@ -19,7 +19,7 @@ const { newSession } = gatewaysOf(() => deployment);
 beforeAll(async () => {
   const database = await openTestDatabase();
   deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
-}, 60_000);
+});
 afterAll(() => deployment.close());
 
 const ends: (() => Promise<void>)[] = [];

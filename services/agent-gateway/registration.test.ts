@@ -63,7 +63,7 @@ describe('an agent with an endpoint', () => {
     const { state, registrar } = countingRegistrar(async () => {});
     const { log, lines } = recordingLog();
     const registration = startRegistration({ agent: entry, registrar, log, times: quick });
-    await expect.poll(() => state.calls, { timeout: 30_000 }).toBeGreaterThan(3);
+    await expect.poll(() => state.calls, { timeout: 60_000 }).toBeGreaterThan(3);
 
     await registration.stop();
     const { calls } = state;
@@ -76,7 +76,7 @@ describe('an agent with an endpoint', () => {
     const { state, registrar } = countingRegistrar((call) => (call <= 3 || (call > 5 && call <= 8) ? Promise.reject(new Error('away')) : Promise.resolve()));
     const { log, lines } = recordingLog();
     const registration = startRegistration({ agent: entry, registrar, log, times: quick });
-    await expect.poll(() => state.calls, { timeout: 30_000 }).toBeGreaterThan(9);
+    await expect.poll(() => state.calls, { timeout: 60_000 }).toBeGreaterThan(9);
     await registration.stop();
 
     expect(lines.map((line) => line.slice(0, 4))).toEqual(['warn', 'info', 'warn', 'info']);

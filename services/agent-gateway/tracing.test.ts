@@ -27,7 +27,7 @@ const apps: FastifyInstance[] = [];
 beforeAll(async () => {
   const database = await openTestDatabase();
   deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
-}, 60_000);
+});
 afterAll(() => deployment.close());
 afterEach(async () => {
   await Promise.all(apps.splice(0).map((app) => app.close()));

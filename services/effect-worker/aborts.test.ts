@@ -26,7 +26,7 @@ let listsTools: boolean;
 beforeAll(async () => {
   database = await openTestDatabase();
   await migrate(database);
-}, 60_000);
+});
 afterAll(() => database.close());
 
 beforeEach(async () => {

@@ -27,7 +27,7 @@ const doubles: { close(): Promise<void> }[] = [];
 beforeAll(async () => {
   database = await openTestDatabase();
   await migrate(database);
-}, 60_000);
+});
 afterAll(() => database.close());
 beforeEach(async () => {
   bus = await openMemoryBus({ database, clock: systemClock });

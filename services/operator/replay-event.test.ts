@@ -16,7 +16,7 @@ let isRefusing: boolean;
 beforeAll(async () => {
   database = await openTestDatabase();
   await migrate(database);
-}, 60_000);
+});
 afterAll(() => database.close());
 beforeEach(async () => {
   [published, isRefusing] = [[], false];

@@ -26,7 +26,7 @@ const tags = new CommandTags('the secret of a deployment under test');
 beforeAll(async () => {
   database = await openTestDatabase();
   await migrate(database);
-}, 60_000);
+});
 afterAll(() => database.close());
 beforeEach(async () => {
   fault = null;

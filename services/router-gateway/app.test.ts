@@ -7,7 +7,7 @@ import { environment, KEY, openTestApp, testConfig } from './test-support/harnes
 import { authorization, CHAT, hello, useGateway } from './test-support/use-gateway.ts';
 
 // Bounds for a busy machine; none of these waits for time to pass.
-const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 30_000, interval: 5 });
+const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 60_000, interval: 5 });
 
 const gateway = useGateway(async () => {
   const database = await openTestDatabase();

@@ -5,7 +5,7 @@ import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-
 import { hello, useGateway } from './test-support/use-gateway.ts';
 
 // Bounds for a busy machine; none of these waits for time to pass.
-const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 30_000, interval: 5 });
+const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 60_000, interval: 5 });
 
 /** Silence after which another worker gets the call. */
 const SOON_MS = 40;
@@ -261,7 +261,7 @@ describe('a call that is sent to a worker', () => {
     expect((await first).statusCode).toBe(200);
     // It is released when the response is closed, which may be a moment after the client has it.
     const answered = gateway.answerNext();
-    await expect.poll(async () => (await gateway.post(hello)).statusCode, { timeout: 30_000 }).toBe(200);
+    await expect.poll(async () => (await gateway.post(hello)).statusCode, { timeout: 60_000 }).toBe(200);
     await answered;
   });
 });

@@ -16,7 +16,7 @@ let bus: Bus;
 beforeAll(async () => {
   database = await openTestDatabase();
   bus = await openMemoryBus({ database, clock: systemClock });
-}, 60_000);
+});
 afterAll(async () => {
   await bus.close();
   await database.close();

@@ -12,13 +12,13 @@ import { testConfig } from './test-support/harness.ts';
 import { CHAT, hello, useGateway } from './test-support/use-gateway.ts';
 
 // Bounds for a busy machine; none of these waits for time to pass.
-const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 30_000, interval: 5 });
+const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 60_000, interval: 5 });
 
 let database: Database;
 let cache: Cache;
 beforeAll(async () => {
   database = await openTestDatabase();
-}, 60_000);
+});
 afterAll(() => database.close());
 beforeEach(() => {
   cache = memoryCache({ clock: systemClock });

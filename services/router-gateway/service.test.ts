@@ -15,7 +15,7 @@ import { post } from './test-support/http-client.ts';
 import { type ScriptedWorker, startScriptedWorker } from './test-support/scripted-worker.ts';
 
 // Bounds for a busy machine; none of these waits for time to pass.
-const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 30_000, interval: 5 });
+const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 60_000, interval: 5 });
 
 const headers = { authorization: `Bearer ${KEY}` };
 const whole = { messages: [{ role: 'user', content: 'Hello' }] };
@@ -30,7 +30,7 @@ beforeAll(async () => {
   database = await openTestDatabase();
   bus = await openMemoryBus({ database, clock: systemClock });
   worker = startScriptedWorker(bus);
-}, 60_000);
+});
 
 afterEach(() => gateway.stop());
 

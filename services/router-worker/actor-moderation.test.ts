@@ -28,7 +28,7 @@ beforeAll(async () => {
   database = await openTestDatabase();
   bus = await openMemoryBus({ database, clock: systemClock });
   calls = await openActorCalls({ bus, database, config, secrets });
-}, 60_000);
+});
 afterAll(async () => {
   await calls.close();
   await bus.close();
@@ -63,7 +63,7 @@ describe('moderation alone, for a call that asks for no model', () => {
     await calls.commandFor(secrets.OFF, check('Hello!', { callId: refused }));
     const answered = `call_${ulid()}`;
     expect(await calls.commandFor(secrets.POOR, { callId: answered })).toMatchObject({ type: 'call.completed', model: 'scripted/assistant' });
-    await expect.poll(() => calls.recordOf(answered), { timeout: 30_000 }).not.toBeNull();
+    await expect.poll(() => calls.recordOf(answered), { timeout: 60_000 }).not.toBeNull();
     for (const callId of [checked, refused]) expect(await calls.recordOf(callId)).toBeNull();
   });
 

@@ -16,7 +16,7 @@ import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-
 import { startRouterWorker } from './service.ts';
 import { recordedLog } from './test-support/recorded-log.ts';
 
-const WAIT = { timeout: 30_000 };
+const WAIT = { timeout: 60_000 };
 const MINUTE_MS = 60_000;
 const SESSION = 'ses_1';
 const SECRETS = { LIMITED: 'sk-limited', FREE: 'sk-free' };
@@ -43,7 +43,7 @@ const clock = { nowMs: () => nowMs };
 
 beforeAll(async () => {
   database = await openTestDatabase();
-}, 60_000);
+});
 afterAll(() => database.close());
 beforeEach(async () => {
   // The middle of a minute, which does not end while a test runs. The bus has the real time, and old items are looked up before they are executed.

@@ -37,7 +37,7 @@ beforeAll(async () => {
   database = await openTestDatabase();
   bus = await openMemoryBus({ database, clock: systemClock });
   calls = await openActorCalls({ bus, database, config, secrets });
-}, 60_000);
+});
 afterAll(async () => {
   await calls.close();
   await bus.close();

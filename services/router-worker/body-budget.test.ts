@@ -13,7 +13,7 @@ import { startRouterWorker } from './service.ts';
 import { testNoticeBoard } from './test-support/notice-board.ts';
 
 const MIB = 1024 * 1024;
-const WAIT = { timeout: 30_000, interval: 5 };
+const WAIT = { timeout: 60_000, interval: 5 };
 const quiet = () => {};
 const log: Log = { trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet };
 

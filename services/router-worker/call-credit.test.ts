@@ -16,7 +16,7 @@ import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-
 import { startRouterWorker } from './service.ts';
 import { recordedLog } from './test-support/recorded-log.ts';
 
-const WAIT = { timeout: 30_000 };
+const WAIT = { timeout: 60_000 };
 const SESSION = 'ses_1';
 const SECRET = 'sk-of-the-agent';
 const prices = { prompt: '1', completion: '2', request: '0.01' };
@@ -41,7 +41,7 @@ let fault: Error | null;
 
 beforeAll(async () => {
   database = await openTestDatabase();
-}, 60_000);
+});
 afterAll(() => database.close());
 beforeEach(async () => {
   [held, fault] = [Promise.resolve(), null];
@@ -129,7 +129,7 @@ it('a call of an actor waits while no credit can be reserved, and ends when it i
   bus.notices.publish(subjectOf(addresses.control, cancelled), '{"abort":true}');
   await vi.waitFor(async () => expect(await rowsOf(`select message_id from bus_work where message_id = '${cancelled}'`)).toEqual([]), WAIT);
   const recordOf = `select cost_nano from usage_ledger where generation_id = '${cancelled}'`;
-  await vi.waitFor(async () => expect(await rowsOf(recordOf)).toEqual([{ cost_nano: 0 }]), { timeout: 10_000 });
+  await vi.waitFor(async () => expect(await rowsOf(recordOf)).toEqual([{ cost_nano: 0 }]), { timeout: 60_000 });
   fault = null;
   expect(await commandOf(callId)).toMatchObject({ type: 'call.completed' });
 });

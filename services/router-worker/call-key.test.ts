@@ -17,9 +17,9 @@ import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-
 import { startRouterWorker } from './service.ts';
 import { recordedLog } from './test-support/recorded-log.ts';
 
-const WAIT = { timeout: 30_000 };
+const WAIT = { timeout: 60_000 };
 /** Less than a row is cached for without a notice. */
-const BEFORE_EXPIRY = { timeout: 8_000 };
+const BEFORE_EXPIRY = { timeout: 9_000 };
 const SESSION = 'ses_1';
 const SECRET = 'sk-of-the-agent';
 const REFERENCE = `sha256:${hashOfSecret(SECRET)}`;
@@ -44,7 +44,7 @@ let fault: Error | null = null;
 
 beforeAll(async () => {
   database = await openTestDatabase();
-}, 60_000);
+});
 afterAll(() => database.close());
 beforeEach(async () => {
   fault = null;

@@ -13,7 +13,7 @@ import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-
 import type { Log } from '#shared/telemetry/log.ts';
 import { startRouterWorker } from './service.ts';
 
-const WAIT = { timeout: 30_000 };
+const WAIT = { timeout: 60_000 };
 const config = routerConfig.parse({
   providers: [{ slug: 'local', name: 'Local', kind: 'scripted' }],
   models: [
@@ -35,7 +35,7 @@ beforeAll(async () => {
   database = await openTestDatabase();
   await migrate(database);
   bus = await openMemoryBus({ database, clock: systemClock });
-}, 60_000);
+});
 afterAll(async () => {
   await bus.close();
   await database.close();

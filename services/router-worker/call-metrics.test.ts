@@ -13,7 +13,7 @@ import { seriesOf } from '#shared/telemetry/series-of.ts';
 import { startRouterWorker } from './service.ts';
 
 // Bounds for a busy machine; none of these waits for time to pass.
-const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 30_000, interval: 5 });
+const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 60_000, interval: 5 });
 
 const endpoint = { provider: 'local', upstream_model: 'a' };
 const config = routerConfig.parse({
@@ -32,7 +32,7 @@ let of: (name: string) => Promise<string[]>;
 
 beforeAll(async () => {
   database = await openTestDatabase();
-}, 60_000);
+});
 afterAll(() => database.close());
 beforeEach(async () => {
   const metrics = openMetrics();

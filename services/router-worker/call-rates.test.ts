@@ -10,7 +10,7 @@ import { recordedLog } from './test-support/recorded-log.ts';
 
 const MINUTE_MS = 60_000;
 const START = 30_000_000 * MINUTE_MS;
-const eventually = <Value>(probe: () => Value | Promise<Value>) => expect.poll(probe, { timeout: 30_000, interval: 5 });
+const eventually = <Value>(probe: () => Value | Promise<Value>) => expect.poll(probe, { timeout: 60_000, interval: 5 });
 
 let nowMs: number;
 let cache: Cache;

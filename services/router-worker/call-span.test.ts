@@ -18,7 +18,7 @@ import { startRouterWorker } from './service.ts';
 
 const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 const FIRST = { delivery: 1, nowMs: 0 };
-const WAIT = { timeout: 30_000 };
+const WAIT = { timeout: 60_000 };
 const config = routerConfig.parse({
   providers: [
     { slug: 'broken', kind: 'openai-compatible', base_url: 'http://127.0.0.1:1/secret-path?key=hush' },
@@ -45,7 +45,7 @@ beforeAll(async () => {
   database = await openTestDatabase();
   await migrate(database);
   bus = await openMemoryBus({ database, clock: systemClock });
-}, 60_000);
+});
 afterEach(async () => {
   await worker?.stop();
   worker = null;

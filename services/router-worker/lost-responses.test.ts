@@ -11,7 +11,7 @@ import { addPart, emptyAnswer } from '#shared/surfaces/answer.ts';
 import { responses } from '#shared/surfaces/responses/surface.ts';
 import { RecordedCalls } from './test-support/recorded-calls.ts';
 
-const WAIT = { timeout: 30_000 };
+const WAIT = { timeout: 60_000 };
 const usage = { prompt_tokens: 5, completion_tokens: 7, total_tokens: 12, prompt_tokens_details: { cached_tokens: 2 }, cost: 0.000_123 };
 
 let database: Database;
@@ -19,7 +19,7 @@ let calls: RecordedCalls;
 
 beforeAll(async () => {
   database = await openTestDatabase();
-}, 60_000);
+});
 afterAll(() => database.close());
 beforeEach(async () => {
   calls = new RecordedCalls(await openMemoryBus({ database, clock: systemClock }), database);

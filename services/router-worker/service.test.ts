@@ -32,7 +32,7 @@ const config = routerConfig.parse({
   ],
   keys: [{ id: 'k', key: '${KEY}' }],
 });
-const WAIT = { timeout: 30_000 };
+const WAIT = { timeout: 60_000 };
 const SESSION = 'ses_1';
 
 let database: Database;
@@ -42,7 +42,7 @@ let worker: { stop(): Promise<void> } | null = null;
 beforeAll(async () => {
   database = await openTestDatabase();
   await migrate(database);
-}, 60_000);
+});
 afterAll(() => database.close());
 beforeEach(async () => {
   bus = await openMemoryBus({ database, clock: systemClock });

@@ -13,14 +13,14 @@ import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { RecordedCalls } from './test-support/recorded-calls.ts';
 
-const WAIT = { timeout: 30_000 };
+const WAIT = { timeout: 60_000 };
 
 let database: Database;
 let calls: RecordedCalls;
 
 beforeAll(async () => {
   database = await openTestDatabase();
-}, 60_000);
+});
 afterAll(() => database.close());
 beforeEach(async () => {
   calls = new RecordedCalls(await openMemoryBus({ database, clock: systemClock }), database);

@@ -59,7 +59,7 @@ const asPlatform: Respond = ({ url = '', headers }, response) => {
 
 beforeAll(async () => {
   database = await openTestDatabase();
-}, 60_000);
+});
 afterAll(() => database.close());
 beforeEach(async () => {
   await database.query('truncate documents, platform_documents');
@@ -150,7 +150,7 @@ describe('documents of another platform', () => {
       open = resolve;
     });
     const first = platformSource({ ...PAIR, baseUrl, database: () => opening, outbound: openOutbound({}), limitMs: 20_000 }).read(outline());
-    await expect.poll(() => asked.length, { timeout: 30_000 }).toBeGreaterThan(0);
+    await expect.poll(() => asked.length, { timeout: 60_000 }).toBeGreaterThan(0);
     open(database);
 
     expect(idsIn(await first)).toEqual(['greet', 'goal', 'triage']);

@@ -21,7 +21,7 @@ describe('bundle store', () => {
       documents: folderSource(fileURLToPath(new URL('documents', folder))),
       environment: { AGENT_API_KEY: 'a', ROUTER_API_KEY: 'b', PLATFORM_PUBLIC_KEY: 'c', PLATFORM_SECRET_KEY: 'd' },
     });
-  }, 60_000);
+  });
 
   afterAll(async () => {
     await database?.close();

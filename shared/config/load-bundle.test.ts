@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -280,10 +281,10 @@ describe('loadBundle', () => {
 
     it('more documents than may be read, without reading them', async () => {
       const folder = await lay({ 'manifest.yaml': manifest, 'documents/prompts/acme.yaml': prompt });
-      for (let number = 0; number < 2_000; number += 1) await writeFile(join(folder, 'documents', 'prompts', `p${number}.yaml`), 'id: [');
+      for (let number = 0; number < 2_000; number += 1) writeFileSync(join(folder, 'documents', 'prompts', `p${number}.yaml`), 'id: [');
 
       await expect(loadFrom(folder)).rejects.toThrow(/contains more than 2000 documents$/);
-    }, 60_000);
+    });
 
     it('more text than may be read, without reading it', async () => {
       const files: Files = { 'manifest.yaml': manifest };
@@ -294,10 +295,10 @@ describe('loadBundle', () => {
 
     it('a folder with more entries than may be listed', async () => {
       const folder = await lay({ 'manifest.yaml': manifest, 'documents/prompts/acme.yaml': prompt });
-      for (let number = 0; number < 10_000; number += 1) await writeFile(join(folder, 'documents', 'prompts', `${number}.txt`), '');
+      for (let number = 0; number < 10_000; number += 1) writeFileSync(join(folder, 'documents', 'prompts', `${number}.txt`), '');
 
       await expect(loadFrom(folder)).rejects.toThrow(/has more than 10000 entries$/);
-    }, 60_000);
+    });
 
     it('relationships that stand for too many pairs', async () => {
       const ids = Array.from({ length: 450 }, (_, number) => `p${number}`);

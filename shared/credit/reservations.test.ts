@@ -11,6 +11,7 @@ reservationCases('the embedded database', async () => {
   return { database, close: () => database.close() };
 });
 
+const WAIT = { timeout: 60_000 };
 const asked = (callId: string) => ({ callId, keyId: 'k', amountNano: 1, limitNano: 10, limitReset: null, deadlineAtMs: 0 });
 
 describe('reservations without their database', () => {
@@ -42,7 +43,7 @@ describe('reservations without their database', () => {
     await expect(reservations.reserve(asked('c'))).rejects.toMatchObject({ code: 'service.not_ready', details: { retryAfterMs: expect.any(Number) } });
     expect(statements).toEqual(['begin-spend', 'reserve-calls']);
     answer(rows(1));
-    await vi.waitFor(() => expect(statements.at(-1)).toBe('release-calls'));
+    await vi.waitFor(() => expect(statements.at(-1)).toBe('release-calls'), WAIT);
     await reservations.stop();
   });
 
@@ -57,7 +58,7 @@ describe('reservations without their database', () => {
         throw lockTimeout;
       }
       return rows(ids.length);
-    }, 60_000);
+    });
     await reservations.reserve(asked('c'));
     expect(statements).toEqual(['begin-spend', 'reserve-calls', 'reserve-calls', 'reserve-calls']);
     await reservations.stop();
@@ -68,7 +69,7 @@ describe('reservations without their database', () => {
       throw lockTimeout;
     });
     await expect(busy.reservations.reserve(asked('d'))).rejects.toMatchObject({ code: 'service.not_ready' });
-    await vi.waitFor(() => expect(busy.statements.at(-1)).toBe('release-calls'));
+    await vi.waitFor(() => expect(busy.statements.at(-1)).toBe('release-calls'), WAIT);
     await busy.reservations.stop();
   });
 
@@ -93,10 +94,10 @@ describe('reservations without their database', () => {
       return rows(ids.length);
     });
     await expect(reservations.reserve(asked('c'))).rejects.toMatchObject({ code: 'service.not_ready' });
-    await vi.waitFor(() => expect(statements).toContain('release-calls'));
+    await vi.waitFor(() => expect(statements).toContain('release-calls'), WAIT);
     isAway = false;
     const before = statements.length;
-    await vi.waitFor(() => expect(statements.slice(before)).toContain('release-calls'), { timeout: 5_000 });
+    await vi.waitFor(() => expect(statements.slice(before)).toContain('release-calls'), WAIT);
     await expect(reservations.reserve(asked('d'))).resolves.toBeUndefined();
     await reservations.stop();
   });

@@ -13,7 +13,7 @@ describe('isEffectOpen', () => {
       `insert into effects (id, p, session_id, turn_id, kind, state, inputs, created_at)
        select state, 1, 's', 't', 'tool-call', state, '{}', now() from unnest(array['open', 'done', 'superseded']) as state`,
     );
-  }, 60_000);
+  });
   afterAll(() => database.close());
 
   it.each([

@@ -15,7 +15,7 @@ it('DESIGN 12: counts requests by the pattern of their route, one for all unknow
 
   const of = async (name: string) => seriesOf(await metrics.text(), `switchyard_${name}`).sort();
   await expect
-    .poll(() => of('http_requests_total'), { timeout: 30_000, interval: 5 })
+    .poll(() => of('http_requests_total'), { timeout: 60_000, interval: 5 })
     .toEqual(['{server="agent",method="GET",route="/sessions/:session_id",status="200"} 2', '{server="agent",method="GET",route="none",status="404"} 2']);
   expect(await of('http_request_duration_seconds_count')).toEqual(['{server="agent",route="/sessions/:session_id"} 2', '{server="agent",route="none"} 2']);
 });

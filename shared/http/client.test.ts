@@ -7,7 +7,7 @@ import type { HttpClient, HttpExchange } from './client.ts';
 import { openOutbound } from './outbound.ts';
 
 /** For asynchronous effects of the system; the machine may be busy. */
-const WAIT = { timeout: 30_000 };
+const WAIT = { timeout: 60_000 };
 
 describe('a client of one server', () => {
   let server: Server;

@@ -7,7 +7,7 @@ import type { NameLookup } from './name-lookup.ts';
 import { parseAllowHosts } from './outbound-guard.ts';
 
 /** For asynchronous effects of the system; the machine may be busy. */
-const WAIT = { timeout: 30_000 };
+const WAIT = { timeout: 60_000 };
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

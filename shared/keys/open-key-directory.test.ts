@@ -10,7 +10,7 @@ import { openKeyDirectory } from './open-key-directory.ts';
 let real: Database;
 beforeAll(async () => {
   real = await openTestDatabase();
-}, 60_000);
+});
 afterAll(() => real?.close());
 beforeEach(() => real.query('delete from router_keys'));
 

@@ -106,7 +106,7 @@ describe('LoopWatchdog', () => {
 
     await app.inject({ url: '/busy/7' });
 
-    await expect.poll(() => lines, { timeout: 30_000 }).toMatchObject([{ work: 'GET /busy/:id' }]);
+    await expect.poll(() => lines, { timeout: 60_000 }).toMatchObject([{ work: 'GET /busy/:id' }]);
     await app.close();
   });
 });

@@ -6,7 +6,7 @@ import { memoryCache } from '../storage/memory/memory-cache.ts';
 import { noMetrics } from '../telemetry/metrics.ts';
 import { RateLimits } from './rate-limits.ts';
 
-const eventually = <Value>(probe: () => Value | Promise<Value>) => expect.poll(probe, { timeout: 30_000, interval: 5 });
+const eventually = <Value>(probe: () => Value | Promise<Value>) => expect.poll(probe, { timeout: 60_000, interval: 5 });
 
 let nowMs: number;
 let isAway: boolean;

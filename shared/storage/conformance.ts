@@ -8,7 +8,7 @@ import { typeCases } from './conformance/type-cases.ts';
 import type { Database } from './database.ts';
 
 /** An embedded engine takes seconds to create its first database, more on a busy machine. */
-const OPEN_TIMEOUT_MS = 60_000;
+const OPEN_TIMEOUT_MS = 240_000;
 
 type OpenDatabase = () => Promise<{ database: Database; close(): Promise<void> }>;
 

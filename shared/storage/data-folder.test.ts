@@ -97,7 +97,7 @@ describe('holdDataFolder', () => {
   it('acquires a folder from a process that has ended and is not reaped yet', async () => {
     // The shell becomes a `sleep`, which never reaps the child that it inherits; the child ends after that, because a shell would reap it.
     const pid = Number(await lineOf(run('sh', ['-c', '(until grep -q sleep /proc/$$/comm; do :; done) & echo $!; exec sleep 60'])));
-    await expect.poll(() => stateOf(pid), { timeout: 30_000 }).toBe('Z');
+    await expect.poll(() => stateOf(pid), { timeout: 60_000 }).toBe('Z');
     await leaveLock({ pid, startedAtTicks: await startOf(pid) });
 
     await lockDataFolder(folder);

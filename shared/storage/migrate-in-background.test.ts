@@ -8,7 +8,7 @@ import { openPglite } from './pglite/open-pglite.ts';
 let real: Database;
 beforeAll(async () => {
   real = await openPglite({ folder: null });
-}, 60_000);
+});
 afterAll(() => real?.close());
 beforeEach(() => real.query('drop schema public cascade; create schema public'));
 
@@ -52,7 +52,7 @@ it.each([
   await migration.firstTry;
   expect(tries()).toBe(1);
 
-  await expect.poll(() => infos.length, { timeout: 30_000 }).toBe(1);
+  await expect.poll(() => infos.length, { timeout: 60_000 }).toBe(1);
   expect(await tables()).toBe(1);
   expect(errors).toHaveLength(logged);
   await migration.stop();

@@ -17,7 +17,7 @@ describe('migrate', () => {
   beforeAll(async () => {
     root = await mkdtemp(join(tmpdir(), 'switchyard-migrate-'));
     database = await openPglite({ folder: null });
-  }, 60_000);
+  });
 
   afterAll(async () => {
     await database?.close();

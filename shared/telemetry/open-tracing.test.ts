@@ -151,7 +151,7 @@ describe('spans that can not be sent', () => {
       return 0;
     });
     for (let index = 0; index < 8_192; index += 1) tracing.begin('work', { kind: 'internal', parent: PARENT }).end();
-    await expect.poll(() => tracing.dropped, { timeout: 30_000, interval: 5 }).toBe(8_192);
+    await expect.poll(() => tracing.dropped, { timeout: 60_000, interval: 5 }).toBe(8_192);
     isBroken = false;
     tracing.begin('next', { kind: 'internal', parent: PARENT }).end();
     await tracing.stop();

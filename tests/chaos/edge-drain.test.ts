@@ -13,7 +13,7 @@ import { type HoldingReceiver, openHoldingReceiver } from './edge-receiver.ts';
 const DRAIN_SECONDS = 5;
 /** Three times the promise: the drain and the time for closing everything (RELEASE_MARGIN_MS). */
 const ENDS_WITHIN_MS = 3 * (DRAIN_SECONDS * 1_000 + 10_000);
-const TIMEOUT_MS = 30_000;
+const TIMEOUT_MS = 60_000;
 const CLEAN = { code: 0, signal: null };
 /** Some two seconds: they are in flight when the signal comes, and done before the drain is over. */
 const SHORT = '!slow 200 !repeat 10 Hello!';

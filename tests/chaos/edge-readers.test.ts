@@ -12,7 +12,7 @@ const READERS = Number(process.env.EDGE_READERS ?? 300);
 /** Readers of one session: two windows of one customer. */
 const READERS_PER_SESSION = 2;
 const AT_ONCE = 32;
-const TIMEOUT_MS = 30_000;
+const TIMEOUT_MS = 60_000;
 /** A reconnecting reader costs one statement; what hosts and posts execute meanwhile is far less. */
 const MOST_STATEMENTS_PER_READER = 3;
 /** Of a gateway's memory: buffers of the socket, the request and the response. */

@@ -255,6 +255,6 @@ async function redelivered(): Promise<number> {
 }
 
 async function partitionsOf({ managementUrl }: ClusterProcess): Promise<number> {
-  const response = await fetch(`${managementUrl}/metrics`, { signal: AbortSignal.timeout(5_000) });
+  const response = await fetch(`${managementUrl}/metrics`, { signal: AbortSignal.timeout(60_000) });
   return Number(/^switchyard_partitions_owned(?:\{[^}]*\})? (\d+)/m.exec(await response.text())?.[1] ?? 0);
 }

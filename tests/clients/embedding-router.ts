@@ -49,7 +49,7 @@ export function useEmbeddingRouter(): Opened & { apiKey: string } {
       await bus.close();
       await Promise.all([database.close(), first.close(), second.close()]);
     };
-  }, 60_000);
+  });
   afterAll(() => close());
   const current = () => {
     if (opened === null) throw new Error('the router is not open');

@@ -48,7 +48,7 @@ export function useRouter(): RouterUnderTest {
       await bus.close();
       await Promise.all([database.close(), upstream.close()]);
     };
-  }, 60_000);
+  });
 
   afterAll(() => opened.close());
 

@@ -39,7 +39,7 @@ describe('two processes of each service', () => {
   it('answer the openai client at every router gateway, streamed and whole', async () => {
     expect(cluster.routerUrls).toHaveLength(2);
     for (const url of cluster.routerUrls) {
-      const client = new OpenAI({ baseURL: `${url}/api/v1`, apiKey: cluster.keys.routerKey, maxRetries: 0, timeout: 20_000 });
+      const client = new OpenAI({ baseURL: `${url}/api/v1`, apiKey: cluster.keys.routerKey, maxRetries: 0, timeout: 60_000 });
       const body = { model: MODEL, messages: [{ role: 'user' as const, content: 'What is a quay?' }] };
       const whole = await client.chat.completions.create(body);
       const streamed = await client.chat.completions.stream(body).finalChatCompletion();

@@ -19,7 +19,7 @@ const SESSIONS_PER_RUN = 20;
 /** Concurrent conversations. */
 const AT_ONCE = 128;
 /** A dead owner is replaced after 5 s; what waited for it is answered then. */
-const TIMEOUT_MS = 30_000;
+const TIMEOUT_MS = 60_000;
 /** Below the client's timeout, so that the server's answer names what is missing. */
 const ANSWER_SECONDS = 19;
 

@@ -4,7 +4,7 @@ import { eventually } from '../helpers/eventually.ts';
 import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
 
 /** Drivers try to reconnect every second or so, and owners read again what they own. */
-const TIMEOUT_MS = 30_000;
+const TIMEOUT_MS = 60_000;
 
 let cluster: Cluster;
 let agent: AgentClient;

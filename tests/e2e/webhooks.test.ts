@@ -20,7 +20,7 @@ interface FannedOut {
 const CLAIM = { claim_id: 'C-1', model: 'Acme Duo', delivered_on: '2026-03-01', description: 'The pump is loud.' };
 
 async function read<Body>(agentUrl: string, key: string, path: string): Promise<{ status: number; body: Body }> {
-  const response = await fetch(`${agentUrl}${path}`, { headers: { authorization: `Bearer ${key}` }, signal: AbortSignal.timeout(20_000) });
+  const response = await fetch(`${agentUrl}${path}`, { headers: { authorization: `Bearer ${key}` }, signal: AbortSignal.timeout(60_000) });
   return { status: response.status, body: (await response.json()) as Body };
 }
 

@@ -24,7 +24,7 @@ interface SseFrame {
   data: Record<string, unknown>;
 }
 
-const TIMEOUT_MS = 20_000;
+const TIMEOUT_MS = 60_000;
 
 /** @param address where every request goes, or a function that says where the next one goes */
 export function agentClient(address: string | (() => string), key: string): AgentClient {

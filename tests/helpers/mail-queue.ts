@@ -29,7 +29,7 @@ export function useMailQueue() {
   const closing: (() => Promise<void>)[] = [];
   beforeAll(async () => {
     database = await openTestDatabase();
-  }, 60_000);
+  });
   afterAll(() => database.close());
   beforeEach(async () => {
     recorded = recordedLog();

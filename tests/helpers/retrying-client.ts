@@ -39,7 +39,7 @@ interface ClientOptions {
 
 const RETRY_MS = 200;
 /** Longer than any request takes. */
-const ANSWER_MS = 30_000;
+const ANSWER_MS = 60_000;
 /** Transient statuses; all others are final. */
 const COME_AGAIN = new Set([429, 503]);
 

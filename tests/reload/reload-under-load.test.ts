@@ -55,7 +55,7 @@ beforeEach(async () => {
   worker = await startRouterWorker({ config: ofWorker.living, environment, bus, database, cache: null, log, clock: systemClock });
   gateway = openTestApp(bus, { config: ofGateway.living, variables: environment });
   url = await gateway.app.listen({ host: '127.0.0.1', port: 0 });
-}, 60_000);
+});
 
 afterEach(async () => {
   await gateway.close();

@@ -12,10 +12,10 @@ import { addPart, emptyAnswer } from '../../shared/surfaces/answer.ts';
 import { openAnthropicUpstream, understood } from './anthropic-upstream.ts';
 
 const MODEL = 'claude-haiku-4-5';
-const TIMEOUTS = { connectMs: 1_000, firstTokenMs: 20_000, idleMs: 20_000 };
+const TIMEOUTS = { connectMs: 60_000, firstTokenMs: 60_000, idleMs: 60_000 };
 const FIXTURES = new URL('../../services/router-worker/providers/anthropic/__fixtures__/', import.meta.url);
 
-const loopback = { slug: 'loopback', name: 'Loopback', connectTimeoutMs: 1_000, clock: systemClock, streamsArgumentsEagerly: false } as const;
+const loopback = { slug: 'loopback', name: 'Loopback', connectTimeoutMs: 60_000, clock: systemClock, streamsArgumentsEagerly: false } as const;
 const openAdapter = ({ baseUrl, apiKey, auth = 'x-api-key', beta = [] }: { baseUrl: string; apiKey: string; auth?: 'x-api-key' | 'bearer'; beta?: string[] }) =>
   anthropic({ ...loopback, baseUrl, apiKey, auth, beta, outbound: openOutbound({}) });
 

@@ -27,7 +27,7 @@ beforeAll(async () => {
     plugins: {},
     environment: { A_KEY: 'sk-a' },
   });
-}, 60_000);
+});
 
 afterAll(async () => {
   await worker.close();

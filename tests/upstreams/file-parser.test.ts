@@ -36,7 +36,7 @@ beforeAll(async () => {
     plugins: { moderation: { patterns: [{ reason: 'secrets', pattern: 'PRIVATE KEY' }] } },
     outboundAllowHosts: new Set([filesUrl]),
   });
-}, 60_000);
+});
 
 afterAll(async () => {
   await worker.close();

@@ -22,13 +22,13 @@ import { openGeminiUpstream, understood } from './gemini-upstream.ts';
 import type { RecordingUpstream } from './loopback-upstream.ts';
 
 const MODEL = 'gemini-3-flash';
-const TIMEOUTS = { connectMs: 1_000, firstTokenMs: 20_000, idleMs: 20_000 };
+const TIMEOUTS = { connectMs: 60_000, firstTokenMs: 60_000, idleMs: 60_000 };
 const FIXTURES = new URL('../../services/router-worker/providers/gemini/__fixtures__/', import.meta.url);
 
 const loopback = {
   slug: 'loopback',
   name: 'Loopback',
-  connectTimeoutMs: 1_000,
+  connectTimeoutMs: 60_000,
   clock: systemClock,
   safety: null,
   cache: null,

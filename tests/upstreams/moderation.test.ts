@@ -42,7 +42,7 @@ beforeAll(async () => {
     },
     environment: { ENGINE_KEY: 'sk-engine' },
   });
-}, 60_000);
+});
 
 afterAll(async () => {
   await worker.close();

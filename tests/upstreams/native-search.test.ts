@@ -118,7 +118,7 @@ beforeAll(async () => {
   };
   worker = await openPluginWorker({ ...setup, plugins: { web: { name: 'acme', url: engine.url, price: '0.002' } } });
   bare = await openPluginWorker({ ...setup, plugins: {} });
-}, 60_000);
+});
 
 afterAll(async () => {
   await Promise.all([worker.close(), bare.close()]);

@@ -12,7 +12,7 @@ import { sseReader } from '../../shared/http/sse-reader.ts';
 import { addPart, emptyAnswer } from '../../shared/surfaces/answer.ts';
 import { openOpenAiUpstream, understood } from './openai-upstream.ts';
 
-const loopback = { slug: 'loopback', name: 'Loopback', connectTimeoutMs: 1_000, profile: PROFILES.generic, clock: systemClock } as const;
+const loopback = { slug: 'loopback', name: 'Loopback', connectTimeoutMs: 60_000, profile: PROFILES.generic, clock: systemClock } as const;
 const openAdapter = ({ baseUrl, apiKey }: { baseUrl: string; apiKey: string }) =>
   openAiCompatible({ ...loopback, baseUrl, apiKey, outbound: openOutbound({}) });
 
@@ -44,7 +44,7 @@ async function openPicky() {
   });
   const ask = async (fields: Partial<ChatRequest> = {}, idleMs = 20_000) => {
     const request: ChatRequest = { messages: [{ role: 'user', content: 'hi' }], max_tokens: 5, ...fields };
-    const call = { model: 'picky', request, timeouts: { connectMs: 1_000, firstTokenMs: 20_000, idleMs } };
+    const call = { model: 'picky', request, timeouts: { connectMs: 60_000, firstTokenMs: 60_000, idleMs } };
     let text = '';
     await adapter.stream(call, new AbortController().signal, (parts) => {
       for (const part of parts) if (part.type === 'text-delta') text += part.text;

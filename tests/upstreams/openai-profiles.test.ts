@@ -34,7 +34,7 @@ const openAdapter = (profile: ProfileName) => (options: { baseUrl: string; apiKe
     })
     .open({
       secret: () => options.apiKey,
-      connectTimeoutMs: 1_000,
+      connectTimeoutMs: 60_000,
       outbound: openOutbound({}),
       outboundRules: { allowHosts: new Set() },
       cache: null,
@@ -69,7 +69,7 @@ describe('the vendors of the suite', () => {
     const adapter = openAdapter(profile)({ baseUrl: upstream.baseUrl, apiKey: 'sk-loopback' });
     onTestFinished(() => adapter.close().then(() => upstream.close()));
     const request = { messages: [{ role: 'user' as const, content: 'hi' }] };
-    const timeouts = { connectMs: 1_000, firstTokenMs: 20_000, idleMs: 20_000 };
+    const timeouts = { connectMs: 60_000, firstTokenMs: 60_000, idleMs: 60_000 };
     await adapter.stream({ model: 'loopback-model', request, timeouts }, new AbortController().signal, () => true);
     expect(upstream.requests[0]?.headers[vendor.keyHeader]).toContain('sk-loopback');
   });

@@ -75,7 +75,7 @@ beforeAll(async () => {
       file_parser: { ocr: { name: 'acme-ocr', url: ocr.url, request: { document: 'document' }, response: { pages: 'pages', text: 'markdown' } } },
     },
   });
-}, 60_000);
+});
 afterAll(async () => {
   await worker.close();
   await Promise.all([search.close(), ocr.close(), upstream.close()]);

@@ -12,11 +12,11 @@ import { addPart, emptyAnswer } from '../../shared/surfaces/answer.ts';
 import { openResponsesUpstream, understood } from './responses-upstream.ts';
 
 const MODEL = 'gpt-5';
-const TIMEOUTS = { connectMs: 1_000, firstTokenMs: 20_000, idleMs: 20_000 };
+const TIMEOUTS = { connectMs: 60_000, firstTokenMs: 60_000, idleMs: 60_000 };
 const FIXTURES = new URL('../../services/router-worker/providers/responses/__fixtures__/', import.meta.url);
 
 const openAdapter = ({ baseUrl, apiKey }: { baseUrl: string; apiKey: string }) =>
-  responses({ slug: 'loopback', name: 'Loopback', connectTimeoutMs: 1_000, clock: systemClock, baseUrl, apiKey, outbound: openOutbound({}) });
+  responses({ slug: 'loopback', name: 'Loopback', connectTimeoutMs: 60_000, clock: systemClock, baseUrl, apiKey, outbound: openOutbound({}) });
 
 adapterConformance('the Responses adapter', {
   openUpstream: openResponsesUpstream,

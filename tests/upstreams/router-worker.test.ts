@@ -15,7 +15,7 @@ import type { Database } from '../../shared/storage/database.ts';
 import { openTestDatabase } from '../../shared/storage/pglite/test-support/open-test-database.ts';
 import { type OpenAiUpstream, openOpenAiUpstream } from './openai-upstream.ts';
 
-const WAIT = { timeout: 30_000, interval: 5 };
+const WAIT = { timeout: 60_000, interval: 5 };
 /** Shorter than the 30 s after which a call without interest is ended; an abort takes milliseconds. */
 const BEFORE_LIMITS = { timeout: 20_000, interval: 5 };
 const quiet = () => {};
@@ -43,7 +43,7 @@ beforeAll(async () => {
   });
   const log = { trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet };
   worker = await startRouterWorker({ config, environment: { FIRST_KEY: 'sk-first-0123456789' }, bus, database, cache: null, log, clock: systemClock });
-}, 60_000);
+});
 
 afterAll(async () => {
   await worker.stop();

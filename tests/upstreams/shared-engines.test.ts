@@ -4,7 +4,7 @@ import { ItemAbortController } from '../../services/work/item-signal.ts';
 import { pluginSettings } from '../../shared/config/plugin-settings.ts';
 import { type EngineServer, openEngineServer } from './engine-server.ts';
 
-const WAIT = { timeout: 30_000 };
+const WAIT = { timeout: 60_000 };
 const environment = { ENGINE_KEY: 'sk-engine' };
 
 let server: EngineServer;

@@ -18,8 +18,8 @@ import { openVectorUpstream, type VectorApi } from './vector-upstream.ts';
 
 const API_KEY = 'sk-loopback-0123456789';
 const MODEL = 'loopback-embedding';
-const GENEROUS = { connectMs: 1_000, firstTokenMs: 20_000, idleMs: 20_000 };
-const loopback = { slug: 'loopback', name: 'Loopback', connectTimeoutMs: 1_000, clock: systemClock, outbound: openOutbound({}) };
+const GENEROUS = { connectMs: 60_000, firstTokenMs: 60_000, idleMs: 60_000 };
+const loopback = { slug: 'loopback', name: 'Loopback', connectTimeoutMs: 60_000, clock: systemClock, outbound: openOutbound({}) };
 const VECTORS = [
   [1, 0.5, -0.25],
   [2, 0.125, 8],

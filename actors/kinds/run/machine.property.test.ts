@@ -7,7 +7,7 @@ import { RUN_MACHINE_VERSION, runMachine } from './machine.ts';
 import type { RunActions, RunContext, RunEventBody, RunInput, RunReply } from './types.ts';
 
 /** Thousands of transitions, possibly on a busy machine. */
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 240_000;
 
 const START_MS = 1_000;
 

@@ -24,7 +24,7 @@ import type { TransitionInputs } from './transition-inputs.ts';
 
 const PARTITIONS = [7, 8];
 const COMMANDS = 300;
-const WAIT = { timeout: 30_000 };
+const WAIT = { timeout: 60_000 };
 
 type StoreOfLoop = Pick<RuntimeStore, 'commits' | 'sessions'>;
 

@@ -4,7 +4,7 @@ import { silentLog } from '#shared/telemetry/log.ts';
 import { Mailbox } from '../apply/mailbox.ts';
 import { startPurging } from './purge.ts';
 
-const WAIT = { timeout: 30_000 };
+const WAIT = { timeout: 60_000 };
 
 /** A log with a command at 5, in partition 7, and the last one at 25. */
 function logWith(atCursor: { messageId: string; storedAtMs: number } | null) {

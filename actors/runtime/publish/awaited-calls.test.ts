@@ -40,7 +40,7 @@ describe('a worker that asks for the interest in its calls', () => {
       expect(question).toBe(7);
       answers.push({ from, calls, epoch });
     });
-  }, 60_000);
+  });
   afterEach(async () => {
     await answering.stop();
     await outbox.stop();

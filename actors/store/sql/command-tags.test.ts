@@ -16,7 +16,7 @@ let folder: string;
 beforeEach(async () => {
   database = await openEmptyDatabase();
   folder = await mkdtemp(join(tmpdir(), 'switchyard-tags-'));
-}, 60_000);
+});
 afterEach(async () => {
   await database.close();
   await rm(folder, { recursive: true });

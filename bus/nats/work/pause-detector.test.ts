@@ -23,7 +23,7 @@ describe('a process that was paused', () => {
     const readAt = performance.now();
 
     expect(pauseDetector.deliveredSince()).toBeLessThanOrEqual(readAt - 700);
-    await expect.poll(() => pauseDetector.deliveredSince() > readAt, { timeout: 30_000 }).toBe(true);
+    await expect.poll(() => pauseDetector.deliveredSince() > readAt, { timeout: 60_000 }).toBe(true);
     pauseDetector.stop();
   });
 });
@@ -54,7 +54,7 @@ describe('a worker that was paused', () => {
     // Another thread publishes it and the broker delivers it, while this thread is blocked.
     standStill(1_500);
 
-    await expect.poll(() => deliveries.length, { timeout: 30_000 }).toBe(2);
+    await expect.poll(() => deliveries.length, { timeout: 60_000 }).toBe(2);
     expect(deliveries[1]).toBeGreaterThan(1);
     await publisher.end();
     await consumer.stop();
@@ -72,12 +72,12 @@ describe('a worker that was paused', () => {
     publisher.publish();
     standStill(400);
 
-    await expect.poll(() => items.length, { timeout: 30_000, interval: 5 }).toBe(3);
+    await expect.poll(() => items.length, { timeout: 60_000, interval: 5 }).toBe(3);
     const [, first, second] = items;
     await first?.nak(0);
     await second?.ack();
     await bus.work.publish('delivery', 'last', '{}');
-    await expect.poll(() => items.at(-1)?.messageId, { timeout: 30_000 }).toBe('last');
+    await expect.poll(() => items.at(-1)?.messageId, { timeout: 60_000 }).toBe('last');
     expect(items.map(({ deliveryCount: delivery }) => delivery)).toEqual([1, 1, 2, 1]);
     await items.at(-1)?.ack();
     await publisher.end();

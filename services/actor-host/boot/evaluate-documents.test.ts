@@ -129,7 +129,7 @@ describe('the evaluation of documents', () => {
     });
     const paused = modelOf({ onAsk: () => late });
     const first = start(database, paused.modelCalls, { times: { leaseMs: 2_000_000 } });
-    await expect.poll(() => paused.asked.length, { timeout: 20_000 }).toBe(2);
+    await expect.poll(() => paused.asked.length, { timeout: 60_000 }).toBe(2);
     await database.query(
       `update meta set value = json_build_object('sweep', 'dead', 'until', now() - interval '1 second')::text where key = 'document-evaluation'`,
     );
@@ -167,7 +167,7 @@ describe('the evaluation of documents', () => {
     });
     const { asked, modelCalls } = modelOf({ onAsk: () => open });
     const evaluation = start(database, modelCalls, { times: { stopWithinMs: 10 } });
-    await expect.poll(() => asked.length, { timeout: 20_000 }).toBe(2);
+    await expect.poll(() => asked.length, { timeout: 60_000 }).toBe(2);
     await evaluation.stop();
     fail(new Error('the bus is closed'));
     expect(await evaluation.done).toBeNull();

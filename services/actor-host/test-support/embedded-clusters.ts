@@ -9,7 +9,7 @@ export function useEmbeddedClusters(drivers: Drivers): () => Promise<TestCluster
   // Opening the database takes longer than any test should.
   beforeAll(async () => {
     await stores.open();
-  }, 60_000);
+  });
   afterEach(async () => {
     await Promise.all(clusters.splice(0).map((cluster) => cluster.close()));
   });

@@ -3,7 +3,7 @@ import type { RouterCall } from '#bus/messages/router.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
 import { completed, create, post, remove } from './commands.ts';
 import { policyBundle } from './policy-bundle.ts';
-import { eventually, type TestCluster } from './test-cluster.ts';
+import { eventually, quickTimes, type TestCluster } from './test-cluster.ts';
 
 /** Turns of an agent with policies, for any driver. */
 export function engineCases(open: () => Promise<TestCluster>): void {
@@ -68,7 +68,7 @@ export function engineCases(open: () => Promise<TestCluster>): void {
       await judge(cluster, first, [true, true]);
       await eventually(async () => (await cluster.count('turn_steps')) === 2);
       host.crash();
-      const next = await cluster.host();
+      const next = await cluster.host({ times: quickTimes });
       await judge(cluster, second, [false]);
       const [reply] = await nextCalls(cluster, 1);
       expect(next.turnReads()).toBeGreaterThan(0);
@@ -92,7 +92,7 @@ export function engineCases(open: () => Promise<TestCluster>): void {
       const [check] = await nextCalls(cluster, 1);
       expect(textOf(check)).toContain('What is wrong?');
       host.crash();
-      await cluster.host();
+      await cluster.host({ times: quickTimes });
       await follow(cluster, check, [false]);
       const [again] = await nextCalls(cluster, 1);
       expect(textOf(again)).toContain('A first version of this reply was not sent');

@@ -3,7 +3,7 @@ import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { SessionCommand } from '#bus/messages/session.ts';
 import { calledTools, cancel, create, post } from './commands.ts';
 import { callbackOf, HEADER, isSettled, nextItem, runOf, statusesOf, VERDICT } from './run-helpers.ts';
-import { eventually, type TestCluster } from './test-cluster.ts';
+import { eventually, quickTimes, type TestCluster } from './test-cluster.ts';
 
 const CANCELLED = { code: 'engine_error', message: 'the run was cancelled', details: { reason: 'cancelled' } };
 
@@ -109,7 +109,7 @@ export function runCancelCases(open: () => Promise<TestCluster>): void {
       await eventually(() => first.isCrashed());
 
       expect(await claim(cluster, 'run_1-4')).toBe(false);
-      await cluster.host();
+      await cluster.host({ times: quickTimes });
       await eventually(() => cluster.replies.length === 1);
       expect(await isSettled(cluster)).toBe(false);
       expect(await cluster.rows(`select id from effects where turn_id = 'run_1' and state = 'superseded'`)).toEqual([{ id: 'run_1-4' }]);

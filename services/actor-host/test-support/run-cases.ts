@@ -7,7 +7,7 @@ import { partitionOf } from '#bus/partition.ts';
 import { callbackPayload } from '#shared/contracts/agent/callback.ts';
 import { calledTools, create, start } from './commands.ts';
 import { callbackOf, HEADER, isSettled, nextDelivery, nextItem, report, runOf, statusesOf, VERDICT } from './run-helpers.ts';
-import { eventually, type TestCluster } from './test-cluster.ts';
+import { eventually, quickTimes, type TestCluster } from './test-cluster.ts';
 
 /** Cases of runs from acceptance to end, for any driver. */
 export function runCases(open: () => Promise<TestCluster>): void {
@@ -177,7 +177,7 @@ export function runCases(open: () => Promise<TestCluster>): void {
       const { callId } = await next;
       first.crash();
       await cluster.send(calledTools('ses_run', callId, VERDICT));
-      await cluster.host();
+      await cluster.host({ times: quickTimes });
       await eventually(() => isSettled(cluster));
       expect(await runOf(cluster)).toMatchObject({ state: 'succeeded' });
       expect(await cluster.count('effects', `kind = 'run-call'`)).toBe(1);

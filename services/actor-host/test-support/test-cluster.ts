@@ -7,7 +7,6 @@ import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
 import { systemClock } from '#shared/clock.ts';
 import { storeBundle } from '#shared/config/bundle-store.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
-import { ulid } from '#shared/ids.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { type Log, silentLog } from '#shared/telemetry/log.ts';
 import { type ActorHostDeps, startActorHost } from '../service.ts';
@@ -102,8 +101,10 @@ interface RunRow {
   traceId: string;
 }
 
-/** Short enough for tests, long enough for a busy machine. */
+/** Of hosts that replace one that is dead, paused or without its broker. A busy machine may delay a heartbeat for longer, and a host then acquires its partitions anew. */
 export const quickTimes = { beatMs: 100, expiresAfterMs: 1_000, dropAfterMs: 800, cutOffMs: 2_000 };
+/** Of all others: a host retains its partitions on a machine that is busy. */
+export const calmTimes = { beatMs: 100, expiresAfterMs: 60_000, dropAfterMs: 50_000, cutOffMs: 60_000 };
 
 export async function openTestCluster(stores: Stores): Promise<TestCluster> {
   const database = await stores.openDatabase();
@@ -112,6 +113,7 @@ export async function openTestCluster(stores: Stores): Promise<TestCluster> {
   const replies: ReplyMessage[] = [];
   const notices: NoticeMessage[] = [];
   const hosts: HostUnderTest[] = [];
+  let hostsBegun = 0;
   const fence = new FenceWatch();
   const errors: TestCluster['errors'] = [];
   const warnings: TestCluster['warnings'] = [];
@@ -137,7 +139,9 @@ export async function openTestCluster(stores: Stores): Promise<TestCluster> {
     errors,
     warnings,
     async host(config = {}, options = {}) {
-      const host = await startHost({ stores, fence, log: hostLog }, config, options);
+      hostsBegun += 1;
+      // The same shares in each run: they follow from the ids.
+      const host = await startHost({ stores, fence, log: hostLog }, { hostId: `host-${hostsBegun}`, ...config }, options);
       hosts.push(host);
       return host;
     },
@@ -184,10 +188,9 @@ export async function openTestCluster(stores: Stores): Promise<TestCluster> {
 
 async function startHost(
   { stores, fence, log }: { stores: Stores; fence: FenceWatch; log: Log },
-  config: Partial<ActorHostDeps['config']>,
+  config: Partial<ActorHostDeps['config']> & { hostId: string },
   { stalled, check = { accepts: () => true } }: HostOptions,
 ): Promise<HostUnderTest> {
-  const id = config.hostId ?? `host-${ulid()}`;
   const faults: CommitFault[] = [];
   const link = new FaultyLink(faults);
   const gate = new Gate();
@@ -216,9 +219,8 @@ async function startHost(
       providerOrder: [],
       modelKey: 'sha256:none',
       purgeEveryMs: 60_000,
-      times: quickTimes,
+      times: calmTimes,
       ...config,
-      hostId: id,
     },
     bus: {
       ...stallable(await stores.openBus(), gate, stalled?.onAsked),
@@ -235,7 +237,7 @@ async function startHost(
   let stopped: Promise<void> | null = null;
   let isDiscarded = false;
   return {
-    id,
+    id: config.hostId,
     faults,
     stop: () => {
       // A graceful stop must not die at a commit: that is `crash`, after which nothing can stop.
@@ -329,7 +331,7 @@ async function acceptRun(database: Database, run: Partial<RunRow> & { id: string
   );
 }
 
-export async function eventually(condition: () => boolean | Promise<boolean>, timeoutMs = 30_000): Promise<void> {
+export async function eventually(condition: () => boolean | Promise<boolean>, timeoutMs = 60_000): Promise<void> {
   const limitAtMs = Date.now() + timeoutMs;
   while (!(await condition())) {
     if (Date.now() > limitAtMs) throw new Error(`not within ${timeoutMs} ms: ${condition}`);

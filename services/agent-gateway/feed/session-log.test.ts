@@ -37,7 +37,7 @@ beforeAll(async () => {
       return result;
     },
   });
-}, 60_000);
+});
 afterAll(() => database.close());
 
 async function storeSession(id: string, head: number): Promise<void> {

@@ -19,7 +19,7 @@ beforeAll(async () => {
   const database = await openTestDatabase();
   deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
   gateways = gatewaysOf(() => deployment);
-}, 60_000);
+});
 afterAll(async () => {
   await gateways.stopAll();
   await deployment.close();

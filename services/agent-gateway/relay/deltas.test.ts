@@ -16,7 +16,7 @@ const { start, newSession, stream, stopAll } = gatewaysOf(() => deployment);
 beforeAll(async () => {
   const database = await openTestDatabase();
   deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
-}, 60_000);
+});
 afterEach(() => stopAll());
 afterAll(() => deployment.close());
 

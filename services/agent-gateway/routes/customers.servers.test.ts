@@ -16,7 +16,7 @@ beforeAll(async () => {
   const database = await openPostgres({ url: fresh.url, applicationName: 'customers', log: silentLog });
   await migrate(database);
   deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
-}, 60_000);
+});
 afterEach(() => deployment.closeApps());
 afterAll(async () => {
   await deployment?.close();

@@ -28,7 +28,7 @@ beforeAll(async () => {
       [id, at, states[at]],
     );
   }
-}, 60_000);
+});
 afterAll(() => deployment.close());
 afterEach(() => deployment.closeApps());
 

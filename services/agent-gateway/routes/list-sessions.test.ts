@@ -13,7 +13,7 @@ let deployment: TestDeployment;
 beforeAll(async () => {
   const database = await openTestDatabase();
   deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
-}, 60_000);
+});
 afterEach(async () => {
   await deployment.closeApps();
   await deployment.database.query('delete from session_labels');

@@ -16,7 +16,7 @@ let deployment: TestDeployment;
 beforeAll(async () => {
   const database = await openTestDatabase();
   deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
-}, 60_000);
+});
 afterAll(() => deployment.close());
 afterEach(async () => {
   await deployment.closeApps();

@@ -15,7 +15,7 @@ let sessionId: string;
 beforeAll(async () => {
   const database = await openTestDatabase();
   deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
-}, 60_000);
+});
 afterEach(async () => {
   await deployment.closeApps();
   for (const table of ['events', 'turn_steps', 'effects', 'usage_ledger', 'sessions']) await deployment.database.query(`delete from ${table}`);

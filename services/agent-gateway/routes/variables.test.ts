@@ -22,7 +22,7 @@ beforeAll(async () => {
   deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
   const app = deployment.app();
   for (const id of ['ada', 'b/ea']) await send(app, 'POST', '/customers', { id, name: 'Ada' });
-}, 60_000);
+});
 afterEach(() => deployment.closeApps());
 afterAll(() => deployment.close());
 

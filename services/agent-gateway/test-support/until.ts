@@ -1,5 +1,5 @@
 /** Polls until the condition's result is truthy and returns it. @throws on timeout */
-export async function until<Value>(look: () => Value | Promise<Value>, what: string, timeoutMs = 30_000): Promise<NonNullable<Value>> {
+export async function until<Value>(look: () => Value | Promise<Value>, what: string, timeoutMs = 60_000): Promise<NonNullable<Value>> {
   const endsAtMs = performance.now() + timeoutMs;
   for (;;) {
     const found = await look();

@@ -17,7 +17,7 @@ let worker: ModelWorker;
 beforeAll(async () => {
   const database = await openTestDatabase();
   deployment = await openTestDeployment({ database, bus: await openMemoryBus({ database, clock: systemClock }), cache: memoryCache({ clock: systemClock }) });
-}, 60_000);
+});
 afterAll(() => deployment.close());
 beforeEach(() => {
   worker = new ModelWorker(deployment.bus);
@@ -201,7 +201,7 @@ describe('routines with conditions', () => {
 
     for (const on of [silent, refusing]) expect((await deliver(on, 'tickets', EVENT)).statusCode).toBe(502);
     expect(await stored()).toEqual([0, 0]);
-  }, 30_000);
+  });
 
   it('are 503 while the bus has no capacity for model calls, and no model is asked', async () => {
     const bus = { ...busOf(deployment.bus), hasCapacity: (kind?: string) => kind !== 'router.call' };
@@ -228,14 +228,14 @@ describe('routines with conditions', () => {
       return { stop: () => Promise.resolve() };
     };
     const replying = deliver(app({ bus: { ...losingFrames(), onReconnect }, waits: { modelSilenceMs: 60_000 } }), 'tickets', EVENT);
-    await expect.poll(() => worker.calls.length, { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => worker.calls.length, { timeout: 60_000 }).toBe(1);
     await expect
       .poll(
         () => {
           for (const handler of handlers) handler();
           return stored();
         },
-        { timeout: 10_000 },
+        { timeout: 60_000 },
       )
       .toEqual([1, 2]);
 

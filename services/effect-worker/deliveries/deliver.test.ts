@@ -22,7 +22,7 @@ const posters: GuardedPoster[] = [];
 beforeAll(async () => {
   database = await openTestDatabase();
   await migrate(database);
-}, 60_000);
+});
 afterAll(() => database.close());
 
 beforeEach(async () => {

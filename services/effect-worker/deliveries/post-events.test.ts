@@ -26,7 +26,7 @@ let answerTo: (offset: number) => { status: number; headers?: Record<string, str
 beforeAll(async () => {
   database = await openTestDatabase();
   await migrate(database);
-}, 60_000);
+});
 afterAll(() => database.close());
 
 beforeEach(async () => {

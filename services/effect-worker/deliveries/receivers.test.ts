@@ -36,7 +36,7 @@ const toDead = () => posted.filter((url) => url === DEAD).length;
 beforeAll(async () => {
   database = await openTestDatabase();
   await migrate(database);
-}, 60_000);
+});
 afterAll(() => database.close());
 
 beforeEach(async () => {

@@ -28,7 +28,7 @@ beforeAll(async () => {
     `insert into sessions (id, p, head, machine_v, snapshot, record, customer_id, created_at, updated_at) values ($1, $2, 0, 1, '{}', $3::json, 'cus_1', now(), now())`,
     [SESSION, partitionOf(SESSION), JSON.stringify(record)],
   );
-}, 60_000);
+});
 afterAll(() => database.close());
 
 beforeEach(async () => {

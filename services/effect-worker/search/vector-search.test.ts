@@ -59,7 +59,7 @@ beforeAll(async () => {
   for (const [vector, metadata] of documents) await knowledge.query('insert into kb.docs (embedding, metadata) values ($1, $2)', [vector, metadata]);
   await knowledge.query(`insert into halves values ('[1,0,0]', '{"content": "half"}')`);
   await knowledge.query(`insert into any_dimensions values ('[1,0]', '{}', '{"content": "any"}')`);
-}, 60_000);
+});
 afterAll(async () => {
   await knowledge.close();
   await database.close();

@@ -18,7 +18,7 @@ import { createLog } from '#shared/telemetry/log.ts';
 import { type EffectWorkerConfig, type EffectWorkerDeps, startEffectWorker } from '../service.ts';
 
 export const SESSION = 'ses_1';
-export const WAIT = { timeout: 30_000, interval: 5 };
+export const WAIT = { timeout: 60_000, interval: 5 };
 export const AGENT_KEY = 'sk-agent-0123456789';
 export const TOOL_KEY = 'sk-tools-0123456789';
 const ENVIRONMENT = { AGENT_API_KEY: AGENT_KEY, TOOL_API_KEY: TOOL_KEY };

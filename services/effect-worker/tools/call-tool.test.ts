@@ -28,7 +28,7 @@ const doubles: { close(): Promise<void> }[] = [];
 beforeAll(async () => {
   database = await openTestDatabase();
   await migrate(database);
-}, 60_000);
+});
 afterAll(() => database.close());
 
 beforeEach(async () => {

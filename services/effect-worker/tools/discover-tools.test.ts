@@ -1,4 +1,4 @@
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import { createLog } from '#shared/telemetry/log.ts';
 import { discoverTools } from './discover-tools.ts';
@@ -21,9 +21,9 @@ it('lists a server once, and again when it has announced a change', async () => 
     },
   };
   const discovery = discoverTools({ bundles: { newest }, lists, log: createLog({ level: 'silent', service: 'test' }), pollMs: 1 });
-  await vi.waitFor(() => expect(polls).toBeGreaterThan(5));
+  await expect.poll(() => polls).toBeGreaterThan(5);
   expect(listed).toEqual(['shop', 'crm']);
   stale.add('crm');
-  await vi.waitFor(() => expect(listed).toEqual(['shop', 'crm', 'crm']));
+  await expect.poll(() => listed).toEqual(['shop', 'crm', 'crm']);
   await discovery.stop();
 });

@@ -28,7 +28,7 @@ beforeAll(async () => {
     tools.registerTool('plain', { annotations: { idempotentHint: true } }, async () => answer);
     tools.registerTool('order', { inputSchema: {} }, async () => text);
   });
-}, 60_000);
+});
 afterAll(async () => {
   await server.close();
   await database.close();

@@ -28,7 +28,7 @@ let sessionId: string;
 beforeAll(async () => {
   database = await openTestDatabase();
   await migrate(database);
-}, 60_000);
+});
 afterAll(() => database.close());
 beforeEach(() => {
   number += 1;

@@ -26,7 +26,7 @@ beforeAll(async () => {
   ofBus = await openTestDatabase();
   bus = await openMemoryBus({ database: ofBus, clock: systemClock });
   opened = openAccountApp({ database, bus, clock: systemClock });
-}, 60_000);
+});
 afterAll(async () => {
   await opened.close();
   await bus.close();

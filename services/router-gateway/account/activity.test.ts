@@ -18,7 +18,7 @@ const clock = { nowMs: () => Date.parse('2026-11-22T12:00:00Z') };
 beforeAll(async () => {
   database = await openTestDatabase();
   bus = await openMemoryBus({ database, clock: systemClock });
-}, 60_000);
+});
 afterAll(async () => {
   await bus.close();
   await database.close();

@@ -18,7 +18,7 @@ let opened: AccountApp;
 beforeAll(async () => {
   database = await openTestDatabase();
   bus = await openMemoryBus({ database, clock: systemClock });
-}, 60_000);
+});
 afterAll(async () => {
   await bus.close();
   await database.close();

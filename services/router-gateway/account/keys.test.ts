@@ -23,7 +23,7 @@ const clock = { nowMs: () => nowMs };
 beforeAll(async () => {
   database = await openTestDatabase();
   bus = await openMemoryBus({ database, clock: systemClock });
-}, 60_000);
+});
 afterAll(async () => {
   await bus.close();
   await database.close();

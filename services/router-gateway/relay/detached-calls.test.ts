@@ -4,7 +4,7 @@ import { Deadlines } from '#shared/deadlines.ts';
 import type { CallReader } from './call-readers.ts';
 import { DetachedCalls } from './detached-calls.ts';
 
-const eventually = <Value>(probe: () => Value | Promise<Value>) => expect.poll(probe, { timeout: 30_000, interval: 5 });
+const eventually = <Value>(probe: () => Value | Promise<Value>) => expect.poll(probe, { timeout: 60_000, interval: 5 });
 const FAR = 3_600_000;
 const address = { callId: 'a', attempt: 1, seq: 1 };
 

@@ -13,7 +13,7 @@ import { environment, HOUSE_SECRET, KEY, recordingLog, testConfig } from '../tes
 import { get, post } from '../test-support/http-client.ts';
 import { type PendingCall, type ScriptedWorker, startScriptedWorker } from '../test-support/scripted-worker.ts';
 
-const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 30_000, interval: 5 });
+const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 60_000, interval: 5 });
 const authorization = `Bearer ${KEY}`;
 const streamed = { model: 'large', input: 'Hello', stream: true };
 
@@ -26,7 +26,7 @@ beforeAll(async () => {
   database = await openTestDatabase();
   bus = await openMemoryBus({ database, clock: systemClock });
   worker = startScriptedWorker(bus);
-}, 60_000);
+});
 
 afterEach(() => gateway.stop());
 

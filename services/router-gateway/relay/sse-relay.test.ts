@@ -12,7 +12,7 @@ import { post } from '../test-support/http-client.ts';
 import { type PendingCall, type ScriptedWorker, startScriptedWorker } from '../test-support/scripted-worker.ts';
 
 // Bounds for a busy machine; none of these waits for time to pass.
-const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 30_000, interval: 5 });
+const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 60_000, interval: 5 });
 
 const streamed = { model: 'large', messages: [{ role: 'user', content: 'Hello' }], stream: true };
 
@@ -28,7 +28,7 @@ beforeAll(async () => {
   memoryBus = await openMemoryBus({ database, clock: systemClock });
   testBus = faultyBus(memoryBus);
   worker = startScriptedWorker(memoryBus);
-}, 60_000);
+});
 
 afterEach(async () => {
   await gateway.stop();
@@ -347,7 +347,7 @@ describe('a client', () => {
           held.frame('content', seq, part);
           return worker.aborted;
         },
-        { timeout: 30_000, interval: 1 },
+        { timeout: 60_000, interval: 1 },
       )
       .toContain(held.call.callId);
 

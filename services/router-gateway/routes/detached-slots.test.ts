@@ -9,7 +9,7 @@ import { testConfig } from '../test-support/harness.ts';
 import { post } from '../test-support/http-client.ts';
 import { authorization, CHAT, hello, useGateway } from '../test-support/use-gateway.ts';
 
-const eventually = <Value>(probe: () => Value | Promise<Value>) => expect.poll(probe, { timeout: 30_000, interval: 5 });
+const eventually = <Value>(probe: () => Value | Promise<Value>) => expect.poll(probe, { timeout: 60_000, interval: 5 });
 const config = routerConfig.parse({ ...testConfig, keys: [{ id: 'one', key: '${KEY_ONE}', limits: { calls_at_once: 1 } }] });
 const DETACHED = { authorization, 'x-detach': 'true' };
 

@@ -34,7 +34,7 @@ describe('GET /api/v1/traces', () => {
       403, 403,
     ]);
 
-    await expect.poll(async () => (await app.inject({ url: '/api/v1/traces', headers: MANAGEMENT })).json().traces.length, { timeout: 30_000 }).toBe(1);
+    await expect.poll(async () => (await app.inject({ url: '/api/v1/traces', headers: MANAGEMENT })).json().traces.length, { timeout: 60_000 }).toBe(1);
     const one = localTrace.parse((await app.inject({ url: `/v1/traces/${TRACE}`, headers: MANAGEMENT })).json());
     expect(one.spans.map(({ name }) => name)).toContain('POST /api/v1/chat/completions');
     expect(await statusOf('/api/v1/traces?limit=9999', MANAGEMENT)).toBe(400);

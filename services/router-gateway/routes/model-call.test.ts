@@ -9,7 +9,7 @@ import { testConfig } from '../test-support/harness.ts';
 import { hello, useGateway } from '../test-support/use-gateway.ts';
 
 // Bounds for a busy machine; none of these waits for time to pass.
-const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 30_000, interval: 5 });
+const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 60_000, interval: 5 });
 
 const gateway = useGateway(async () => {
   const database = await openTestDatabase();

@@ -19,7 +19,7 @@ beforeAll(async () => {
   database = await openTestDatabase();
   bus = await openMemoryBus({ database, clock: systemClock });
   streams = new ResumableStreams(bus);
-}, 60_000);
+});
 
 afterEach(() => streams.stopGateways());
 

@@ -24,7 +24,7 @@ import { openTraceForwarder } from '../trace-forwarder.ts';
 const outbound = openOutbound({});
 
 const MIB = 1_024 * 1_024;
-const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 30_000, interval: 5 });
+const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 60_000, interval: 5 });
 
 let database: Database;
 let bus: Bus;
@@ -34,7 +34,7 @@ const opened: { stop(): Promise<void> }[] = [];
 beforeAll(async () => {
   database = await openTestDatabase();
   bus = await openMemoryBus({ database, clock: systemClock });
-}, 60_000);
+});
 beforeEach(async () => {
   collector = await openCollector();
 });

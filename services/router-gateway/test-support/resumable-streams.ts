@@ -9,7 +9,7 @@ import { environment, HOUSE_SECRET, KEY, recordingLog, testConfig } from './harn
 import { get, post } from './http-client.ts';
 import { type PendingCall, type ScriptedWorker, startScriptedWorker } from './scripted-worker.ts';
 
-export const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 30_000, interval: 5 });
+export const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 60_000, interval: 5 });
 export const streamed = { model: 'large', messages: [{ role: 'user', content: 'Hello' }], stream: true };
 export const authorization = `Bearer ${KEY}`;
 export const NOT_FOUND = { error: { code: 404, message: 'There is no generation with this id, or its frames are no longer retained', type: 'not_found' } };

@@ -30,7 +30,7 @@ export function useGateway(openBus: () => Promise<{ bus: Bus; close(): Promise<v
     served = await openBus();
     testBus = faultyBus(served.bus);
     worker = startScriptedWorker(served.bus, ({ origin }) => origins.has(origin));
-  }, 60_000);
+  });
 
   afterAll(async () => {
     await worker.stop();

@@ -16,7 +16,7 @@ import { hedgeOf } from './hedge.ts';
 import { type CallOutcome, runCall } from './run-call.ts';
 import { VectorBudget } from './vector-budget.ts';
 
-const WAIT = { timeout: 30_000 };
+const WAIT = { timeout: 60_000 };
 const say = (text: string): ProviderPart => ({ type: 'text-delta', text });
 const finish: ProviderPart = { type: 'finish', reason: 'stop', nativeReason: 'stop' };
 const unavailable = () => new SwitchyardError('router.provider_unavailable', 'it is down');

@@ -10,14 +10,14 @@ import { readRecordOf } from '../ledger/test-support/usage-records.ts';
 import { RecordedCalls } from '../test-support/recorded-calls.ts';
 import { WRITE_INTERIM } from './interim-sql.ts';
 
-const WAIT = { timeout: 30_000 };
+const WAIT = { timeout: 60_000 };
 
 let database: Database;
 let calls: RecordedCalls;
 
 beforeAll(async () => {
   database = await openTestDatabase();
-}, 60_000);
+});
 afterAll(() => database.close());
 beforeEach(async () => {
   calls = new RecordedCalls(await openMemoryBus({ database, clock: systemClock }), database);

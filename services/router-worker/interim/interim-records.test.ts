@@ -12,7 +12,7 @@ import { clearLedger, countOf, readRecordOf, reserve, spendOf } from '../ledger/
 import { writeUsage } from '../ledger/write-usage.ts';
 import { InterimRecords } from './interim-records.ts';
 
-const WAIT = { timeout: 30_000 };
+const WAIT = { timeout: 60_000 };
 let database: Database;
 let interims: InterimRecords;
 let ledger: { stop(): Promise<void> } | null = null;
@@ -20,7 +20,7 @@ let oldestAtMs: number | null;
 
 beforeAll(async () => {
   database = await openTestDatabase();
-}, 60_000);
+});
 afterAll(() => database.close());
 beforeEach(async () => {
   await clearLedger(database);

@@ -44,7 +44,7 @@ interface Stored extends UsageMessage {
 let database: Database;
 beforeAll(async () => {
   database = await openTestDatabase();
-}, 60_000);
+});
 afterAll(() => database?.close());
 
 /** The log of a broker, its consumers, and the ledger under test. Even calls have reservations; of these every second one is over. */

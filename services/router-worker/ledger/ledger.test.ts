@@ -18,7 +18,7 @@ const log: Log = { ...silentLog, error: (_, message) => complaints.push(message)
 
 beforeAll(async () => {
   database = await openTestDatabase();
-}, 60_000);
+});
 afterAll(() => database?.close());
 beforeEach(async () => {
   complaints = [];
@@ -57,7 +57,7 @@ function withFault(fault: () => Error | null, when: 'before' | 'after'): Databas
 
 const append = (generationId: string, changes: Parameters<typeof readRecordOf>[1] = {}) =>
   bus.usage.append(generationId, readRecordOf(generationId, changes).body);
-const isEmptied = () => expect.poll(async () => (await bus.usage.backlog()).records, { timeout: 10_000 }).toBe(0);
+const isEmptied = () => expect.poll(async () => (await bus.usage.backlog()).records, { timeout: 60_000 }).toBe(0);
 const deadLetters = async () =>
   (await database.query<{ id: string; source: string; reason: string; body: string }>('select * from dead_letters order by id')).rows;
 
@@ -198,7 +198,7 @@ it('delivers a batch again when the dead letter of one of its records could not 
 it('ends the reservations of dead calls by itself, once their records would be in the ledger', async () => {
   await reserve(database, 'gen-dead', 'key-a', 100, -1_000);
   const { metrics } = start(database, bus, 5);
-  await vi.waitFor(async () => expect(await countOf(database, 'reservations')).toBe(0), { timeout: 10_000 });
+  await vi.waitFor(async () => expect(await countOf(database, 'reservations')).toBe(0), { timeout: 60_000 });
 
   expect(await spendOf(database, 'key-a')).toMatchObject({ reserved_nano: 0 });
   await expect.poll(() => metrics.text()).toContain('switchyard_reservations_lapsed_total 1');

@@ -12,7 +12,7 @@ import type { Database } from '#shared/storage/database.ts';
 import { startRouterWorker } from '../service.ts';
 import { recordedLog } from './recorded-log.ts';
 
-const WAIT = { timeout: 30_000 };
+const WAIT = { timeout: 60_000 };
 const SESSION = 'ses_1';
 
 export interface ActorCalls {

@@ -12,7 +12,7 @@ import type { Database } from '#shared/storage/database.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { startRouterWorker } from '../service.ts';
 
-const WAIT = { timeout: 30_000 };
+const WAIT = { timeout: 60_000 };
 /** Kinds of frames that end an answer. */
 const TERMINAL = ['d', 'e', 'b'];
 

@@ -15,7 +15,7 @@ export function reservationCases(name: string, open: () => Promise<{ database: D
     beforeAll(async () => {
       opened = await open();
       database = opened.database;
-    }, 60_000);
+    });
     afterEach(async () => {
       await Promise.all(stops.splice(0).map((stop) => stop()));
       await database.query('delete from reservations');
@@ -55,7 +55,7 @@ export function reservationCases(name: string, open: () => Promise<{ database: D
       expect(outcomes.filter((outcome) => outcome === 'reserved')).toHaveLength(10);
       expect(outcomes.filter((outcome) => outcome === 'router.payment_required')).toHaveLength(990);
       expect(await reservedOf()).toEqual({ sum: 1_000, rows: 10, amount: 1_000 });
-    }, 30_000);
+    });
 
     it('never waits in a circle when processes ask for the same keys in different orders', async () => {
       const keys = Array.from({ length: 20 }, (_, index) => `k${index}`);
@@ -65,7 +65,7 @@ export function reservationCases(name: string, open: () => Promise<{ database: D
         return Promise.all(ordered.map((keyId) => outcomeOf(reservations.reserve(asked(`${keyId}-${round}`, { keyId })))));
       });
       expect(new Set((await Promise.all(rounds)).flat())).toEqual(new Set(['reserved']));
-    }, 30_000);
+    });
 
     it('leaves room for what is cheap when a dear call of the same tick has none', async () => {
       const reservations = process();

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Database, NamedStatement } from '../database.ts';
 
-const LARGE_TIMEOUT_MS = 30_000;
+const LARGE_TIMEOUT_MS = 240_000;
 const MIB = 1_024 * 1_024;
 
 /** Single statements: errors, names, counts, batches, sizes. */

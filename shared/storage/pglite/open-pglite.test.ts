@@ -14,7 +14,7 @@ import { openPglite } from './open-pglite.ts';
 import { loadEmptyEngine, openEmptyDatabase } from './test-support/open-test-database.ts';
 
 /** Creating a database takes seconds, more on a busy machine. */
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 240_000;
 
 databaseConformance('pglite', async () => {
   const database = await openEmptyDatabase();

@@ -28,7 +28,7 @@ const IN_LINE =
   "from pg_locks where not granted and mode = 'AccessExclusiveLock' and database = (select oid from pg_database where datname = current_database())";
 
 /** The machine may be busy. */
-const POLL = { timeout: 30_000 };
+const POLL = { timeout: 60_000 };
 
 describe('migrate on a PostgreSQL server', () => {
   let fresh: FreshDatabase;

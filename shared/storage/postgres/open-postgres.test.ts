@@ -20,7 +20,7 @@ databaseConformance('postgres', async () => {
 });
 
 /** The machine may be busy. */
-const POLL = { timeout: 30_000 };
+const POLL = { timeout: 60_000 };
 
 describe('a PostgreSQL server', () => {
   let fresh: FreshDatabase;

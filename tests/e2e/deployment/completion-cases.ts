@@ -27,7 +27,7 @@ export function completionCases(shared: () => SharedDeployment): void {
     function clientWith(apiKey: string): OpenAI {
       const baseURL = deployment.nextRouterUrl();
       const elsewhere = (url: string | URL | Request, init?: RequestInit) => fetch(String(url).replace(baseURL, deployment.nextRouterUrl()), init);
-      return new OpenAI({ baseURL: `${baseURL}/api/v1`, apiKey, maxRetries: 0, timeout: 20_000, fetch: elsewhere });
+      return new OpenAI({ baseURL: `${baseURL}/api/v1`, apiKey, maxRetries: 0, timeout: 60_000, fetch: elsewhere });
     }
 
     it('streams a completion and accumulates it: role, text, finish, usage, one id', async () => {

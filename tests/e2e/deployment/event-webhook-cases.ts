@@ -10,7 +10,7 @@ export function eventWebhookCases(shared: () => SharedDeployment): void {
   async function ask(path: string, method: 'GET' | 'POST' | 'PUT', body?: object): Promise<Response> {
     const { deployment } = shared();
     const headers = { authorization: `Bearer ${deployment.keys.agentKey}`, 'content-type': 'application/json' };
-    const init = { method, headers, signal: AbortSignal.timeout(30_000), ...(body && { body: JSON.stringify(body) }) };
+    const init = { method, headers, signal: AbortSignal.timeout(60_000), ...(body && { body: JSON.stringify(body) }) };
     return fetch(`${deployment.nextAgentUrl()}${path}`, init);
   }
 

@@ -199,7 +199,7 @@ function clientOf(shared: () => SharedDeployment) {
   /** Each request goes to the next gateway. */
   async function ask(path: string, init: RequestInit = {}): Promise<Answered> {
     const headers = { authorization: `Bearer ${shared().deployment.keys.agentKey}`, 'content-type': 'application/json', ...init.headers };
-    const response = await fetch(`${shared().deployment.nextAgentUrl()}${path}`, { signal: AbortSignal.timeout(20_000), ...init, headers });
+    const response = await fetch(`${shared().deployment.nextAgentUrl()}${path}`, { signal: AbortSignal.timeout(60_000), ...init, headers });
     return { status: response.status, body: (await response.json()) as Record<string, unknown> };
   }
 

@@ -20,7 +20,7 @@ let setClock: (nowMs: number) => Promise<void>;
 beforeAll(async () => {
   database = await openTestDatabase();
   setClock = await simulateClock(database);
-}, 60_000);
+});
 afterAll(() => database.close());
 
 it('the model of the ledger answers each statement as PostgreSQL does, and leaves the same rows', async () => {

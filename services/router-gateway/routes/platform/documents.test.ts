@@ -28,7 +28,7 @@ beforeAll(async () => {
   database = await openTestDatabase();
   bus = await openMemoryBus({ database, clock: systemClock });
   opened = openTestApp(bus, { database, platformKeys });
-}, 60_000);
+});
 afterAll(async () => {
   await opened.close();
   await bus.close();

@@ -20,7 +20,7 @@ export function ledgerCases(name: string, open: () => Promise<Database>): void {
     let database: Database;
     beforeAll(async () => {
       database = await open();
-    }, 60_000);
+    });
     afterAll(() => database?.close());
     beforeEach(() => clearLedger(database));
 

@@ -334,7 +334,7 @@ describe('the profile of a block', () => {
   ])('is that of the host of %s', async (baseUrl, name) => {
     const adapter = configured({ base_url: baseUrl }).open({
       secret: () => '',
-      connectTimeoutMs: 1_000,
+      connectTimeoutMs: 60_000,
       outbound: openOutbound({}),
       outboundRules: { allowHosts: new Set() },
       cache: null,
