@@ -179,7 +179,7 @@ describe('a broker that is away', () => {
 
   it('is not ready, stores pending appends when it is back in time, and fails those that it could not store in time', async () => {
     const bus = await openBus({ storeBudgetMs: 1_000 });
-    const waitingBus = await openBus();
+    const waitingBus = await openBus({ storeBudgetMs: 60_000 });
     await server.kill();
     await isReady(bus, false);
     const retained = waitingBus.commands.append(1, 'id-kept', 'kept');
@@ -236,7 +236,7 @@ describe('a broker that is away', () => {
     const bus = await openBus({ storeBudgetMs: 600_000 });
     const begun = new Collector<WorkItem>();
     const done = gate();
-    bus.work.consume('tool', { concurrency: 1, ackWaitMs: 1_500 }, async (item) => {
+    bus.work.consume('tool', { concurrency: 1, ackWaitMs: 3_000 }, async (item) => {
       begun.add(item);
       await done.opened;
     });

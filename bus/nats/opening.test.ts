@@ -25,11 +25,20 @@ async function serverWith(config?: string): Promise<NatsServer> {
   return server;
 }
 
+/** Of a start that fails: a test waits for its end. */
 const BUDGET_MS = 1_500;
+/** Of all others, on a busy machine. */
+const GENEROUS_MS = 60_000;
 /** Longer than a test: retries up to the budget fail it. */
 const ENDLESS_MS = 600_000;
 
-async function open(url: string, user: BusUser | null = null, password: string | null = null, log: Log = silentLog, connectBudgetMs = BUDGET_MS): Promise<Bus> {
+async function open(
+  url: string,
+  user: BusUser | null = null,
+  password: string | null = null,
+  log: Log = silentLog,
+  connectBudgetMs = GENEROUS_MS,
+): Promise<Bus> {
   const bus = await openNatsBus({ servers: url, user, password, log, settings: { connectBudgetMs } });
   opened.push(bus);
   return bus;
@@ -44,7 +53,7 @@ it('names the address when it is unreachable, within its budget', async () => {
   const server = await serverWith();
   await server.stop();
 
-  await expect(open(server.url)).rejects.toMatchObject({
+  await expect(open(server.url, null, null, silentLog, BUDGET_MS)).rejects.toMatchObject({
     code: 'service.unreachable',
     message: expect.stringMatching(new RegExp(`${server.url}.* within ${BUDGET_MS / 1_000} s`)),
   });
@@ -53,7 +62,7 @@ it('names the address when it is unreachable, within its budget', async () => {
 it('connects to no server without TLS, when its address begins with tls://', async () => {
   const server = await serverWith();
 
-  await expect(open(server.url.replace('nats://', 'tls://'))).rejects.toMatchObject({
+  await expect(open(server.url.replace('nats://', 'tls://'), null, null, silentLog, BUDGET_MS)).rejects.toMatchObject({
     code: 'service.unreachable',
     cause: expect.objectContaining({ message: expect.stringContaining("does not support 'tls'") }),
   });
@@ -290,7 +299,7 @@ it('retains what was published last before a process closed, though it may be re
   await one.close();
   const retained = await eventually(
     () => other.tokens.replay('tok.gw1.call1'),
-    (frames) => frames.length > 0,
+    (frames) => frames.length > 1,
   );
 
   expect(retained.map((frame) => Buffer.from(frame).toString())).toEqual(['ta', 'tb']);

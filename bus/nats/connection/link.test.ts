@@ -23,7 +23,7 @@ const missing = () => new JetStreamApiError({ code: 404, err_code: 10059, descri
 
 it('consumers count as lost when a stream was created anew, and not when it only had no leader for a moment', async () => {
   const link = await NatsLink.open({
-    ...{ servers: server.url, user: null, password: null, connectBudgetMs: 8_000, log: silentLog },
+    ...{ servers: server.url, user: null, password: null, connectBudgetMs: 60_000, log: silentLog },
     declare: declareAll,
   });
   try {
@@ -56,7 +56,7 @@ describe('after the loss of a server', () => {
     const held = gate();
     let isLost = false;
     const link = await NatsLink.open({
-      ...{ servers: addresses.join(','), user: null, password: null, connectBudgetMs: 30_000, log: silentLog, ...options },
+      ...{ servers: addresses.join(','), user: null, password: null, connectBudgetMs: 60_000, log: silentLog, ...options },
       declare: async (declaring, beforeCreating) => {
         if (isLost) await held.opened;
         return declareAll(declaring, beforeCreating);
