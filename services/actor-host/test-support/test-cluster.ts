@@ -104,7 +104,7 @@ interface RunRow {
 /** Of hosts that replace one that is dead, paused or without its broker. A busy machine may delay a heartbeat for longer, and a host then acquires its partitions anew. */
 export const quickTimes = { beatMs: 100, expiresAfterMs: 1_000, dropAfterMs: 800, cutOffMs: 2_000 };
 /** Of all others: a host retains its partitions on a machine that is busy. */
-export const calmTimes = { beatMs: 100, expiresAfterMs: 60_000, dropAfterMs: 50_000, cutOffMs: 60_000 };
+const calmTimes = { beatMs: 100, expiresAfterMs: 60_000, dropAfterMs: 50_000, cutOffMs: 60_000 };
 
 export async function openTestCluster(stores: Stores): Promise<TestCluster> {
   const database = await stores.openDatabase();
