@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { tier } from './tests/helpers/tier.ts';
 import { LongestFirst } from './tests/longest-first.ts';
+import { moduleCache } from './tests/module-cache.ts';
 import { alone, deepOnly, needOwnProcess, needServers, slow, timed } from './tests/test-projects.ts';
 
 const neverTests = ['**/node_modules/**', 'dist{,.next,.former}/**', ...(tier === 'deep' ? [] : deepOnly), ...(tier === 'fast' ? slow : [])];
@@ -24,6 +25,8 @@ export default defineConfig({
   ssr: { resolve: { conditions: ['development', 'node'] } },
   test: {
     sequence: { sequencer: LongestFirst },
+    // All projects of a run, and the next run, share what one has transformed (docs/adr/0146).
+    experimental: { fsModuleCache: true, fsModuleCachePath: moduleCache(import.meta.dirname) },
     // They wait for timers and for processes that they have started, a third of the time and more.
     maxWorkers: 2 * availableParallelism(),
     // V8 never optimises PGlite's WebAssembly then: that costs more CPU than a test file wins back.
