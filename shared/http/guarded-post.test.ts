@@ -158,7 +158,7 @@ describe('a guarded post to a receiver that misbehaves', () => {
       socket.once('data', () => drip(socket, `${HEAD}transfer-encoding: chunked\r\n\r\n`, () => '1\r\na\r\n'));
     });
     const poster = openPoster(`127.0.0.1:${port}`);
-    expect(await poster.post(requestTo(`http://127.0.0.1:${port}/`, { timeoutMs: 300 }))).toEqual({ status: 200, retryAfterMs: null });
+    expect(await poster.post(requestTo(`http://127.0.0.1:${port}/`, { timeoutMs: 1_500 }))).toEqual({ status: 200, retryAfterMs: null });
     expect(await poster.post(requestTo(`http://127.0.0.1:${port}/`))).toEqual({ status: 200, retryAfterMs: null });
     await vi.waitFor(() => expect(sockets.map((socket) => socket.destroyed)).toEqual([true, true]), WAIT);
   });

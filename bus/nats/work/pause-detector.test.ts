@@ -42,7 +42,7 @@ describe('a worker that was paused', () => {
 
   it('leaves an item whose lease expired to the next delivery', async () => {
     const deliveries: number[] = [];
-    const consumer = bus.work.consume('tool', { concurrency: 1, ackWaitMs: 600 }, async (item) => {
+    const consumer = bus.work.consume('tool', { concurrency: 1, ackWaitMs: 1_200 }, async (item) => {
       deliveries.push(item.deliveryCount);
       await item.ack();
     });
@@ -52,7 +52,7 @@ describe('a worker that was paused', () => {
 
     publisher.publish();
     // Another thread publishes it and the broker delivers it, while this thread is blocked.
-    standStill(1_500);
+    standStill(2_500);
 
     await expect.poll(() => deliveries.length, { timeout: 60_000 }).toBe(2);
     expect(deliveries[1]).toBeGreaterThan(1);

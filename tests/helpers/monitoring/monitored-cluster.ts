@@ -41,7 +41,7 @@ export interface Monitored {
 }
 
 /** A call that was sent when the broker was lost waits for the broker, up to the call's deadline of ten minutes. */
-const CALL_MS = 30_000;
+const CALL_MS = 60_000;
 /** A silent provider is waited for longer than any alert. */
 const PROVIDER_MS = 500_000;
 /** The server refuses a mail for now; the next attempt follows after a minute. */

@@ -25,7 +25,7 @@ export interface Prometheus {
 }
 
 /** Of a busy machine. */
-const QUERY_MS = 30_000;
+const QUERY_MS = 60_000;
 
 /**
  * A Prometheus that scrapes management listeners, with the alert rules of `deploy/`, whose alerts do not wait. Rules that compare with what was five
