@@ -18,8 +18,12 @@ const TITLE = '%TITLE%';
 interface BuiltFile {
   type: string;
   body: Buffer;
-  gzipped: Buffer;
+  /** Compressed when it is first requested: a start would take some 10 ms of CPU for files that may never be. */
+  readonly gzipped: Buffer;
 }
+
+/** By name: read, and compressed, once in a process, whichever servers have them. */
+const filesRead = new Map<string, BuiltFile>();
 
 /**
  * GET /pages/:file: scripts, styles and pictures of the pages. Their names contain hashes of their content, so browsers keep them for a year. Register it in
@@ -71,7 +75,10 @@ function pageHeaders(more = ''): Record<string, string> {
 /** None, or one with its name. */
 function fileNamed(name: string): [string, BuiltFile][] {
   const type = TYPES[extname(name)];
-  return type === undefined ? [] : [[name, builtFile(type, readFileSync(new URL(name, FOLDER)))]];
+  if (type === undefined) return [];
+  const file = filesRead.get(name) ?? builtFile(type, readFileSync(new URL(name, FOLDER)));
+  filesRead.set(name, file);
+  return [[name, file]];
 }
 
 /** The tags of a page's styles and icon, and the files that they name. */
@@ -93,7 +100,15 @@ function filesAt(path: '/pages/:file' | '/auth/pages/:file', all: readonly [stri
 }
 
 function builtFile(type: string, body: Buffer): BuiltFile {
-  return { type, body, gzipped: gzipSync(body, { level: 9 }) };
+  let gzipped: Buffer | null = null;
+  return {
+    type,
+    body,
+    get gzipped() {
+      gzipped ??= gzipSync(body, { level: 9 });
+      return gzipped;
+    },
+  };
 }
 
 function sendFile({ body, gzipped }: BuiltFile, request: FastifyRequest, reply: FastifyReply): FastifyReply {

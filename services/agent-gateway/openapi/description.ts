@@ -13,8 +13,15 @@ export interface Description {
   version: string;
 }
 
-/** The published description of this API. */
+let opened: Description | null = null;
+
+/** The published description of this API. Read once in a process. */
 export function openDescription(): Description {
+  opened ??= read();
+  return opened;
+}
+
+function read(): Description {
   const file = publishedFile(FILE);
   return { file, ...named.parse(JSON.parse(file.body.toString('utf8'))).info };
 }
