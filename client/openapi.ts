@@ -3791,6 +3791,8 @@ export interface paths {
                                 outcome: "needs_to_run" | "data_already_in_context" | "cannot_run";
                                 rationale: string | null;
                             }[];
+                            unlisted_tools: string[];
+                            cut_short: ("iterations" | "budget") | null;
                             likeness: {
                                 routine: {
                                     id: string | null;

@@ -7,7 +7,7 @@ import { policiesToTrack } from './policies/applied-policies.ts';
 import { parameterQuestions } from './tools/parameter-questions.ts';
 import { toolsToReevaluate } from './tools/tool-batch.ts';
 import { iterationOf, type PlannedCall, type ToolRound, toolRound } from './tools/tool-rounds.ts';
-import { noTools, type ToolListsByServer, type ToolsOf } from './tools/turn-tools.ts';
+import { noTools, planInference, type ToolListsByServer, type ToolsOf } from './tools/turn-tools.ts';
 import { type CallRequest, requestOf } from './turn-calls.ts';
 import { currentRows, type RowOf, type TurnRow } from './turn-row.ts';
 
@@ -34,28 +34,33 @@ export function decide(documents: EngineDocuments, rows: readonly TurnRow[], too
   const facts = toolFactsOf(began, rows, current, toolsOf);
   let before = facts.earlier;
   const ranTools: ReadonlySet<string>[] = [];
-  const composed = (found: Matched): Decision => ({ type: 'compose', resolved: resolvedOf(found, { documents, began, rows, current }) });
+  const composed = (found: Matched, cutShort: CutShort = null): Decision => {
+    return { type: 'compose', resolved: resolvedOf(found, { documents, began, rows, current, lists: facts.lists, cutShort }) };
+  };
   let found: Matched | null = null;
   for (;;) {
     const phase = matchingPhase({ documents, began, rows: current, ranTools });
-    if (phase.type === 'ask') return found === null || mayCall(used, phase.calls.length) ? { ...phase, status: 'matching' } : composed(found);
+    if (phase.type === 'ask') return found === null || mayCall(used, phase.calls.length) ? { ...phase, status: 'matching' } : composed(found, 'budget');
     found = phase;
     const iteration = ranTools.length + 1;
     const { steps } = phase.routines;
     const policies = documents.policies.filter(({ id }) => phase.policies.has(id));
     const round = toolRound({ iteration, policies, steps: steps.map((step) => toolStep(step, documents)), ...facts });
-    if (round.type === 'infer' && !mayCall(used, round.requests.length)) return composed(phase);
+    if (round.type === 'infer' && !mayCall(used, round.requests.length)) return composed(phase, 'budget');
     if (round.type !== 'done') return toolDecision(round, documents);
     const ofSteps = steps.flatMap(({ pendingTools }) => pendingTools);
     // What the step's tools did before a message joined is not done again, and takes the routine on all the same.
     const executed = [...round.executed, ...before.filter(({ toolId }) => ofSteps.includes(toolId))];
     before = before.filter(({ toolId }) => !ofSteps.includes(toolId));
     const forcing = toolsToReevaluate(executed, documents.reevaluationTools, ofSteps);
+    if (forcing.length === 0) return composed(phase);
     // At the cap the turn answers with what it has.
-    if (forcing.length === 0 || iteration >= documents.maxIterations) return composed(phase);
+    if (iteration >= documents.maxIterations) return composed(phase, 'iterations');
     ranTools.push(new Set(executed.map(({ toolId }) => toolId)));
   }
 }
+
+type CutShort = 'iterations' | 'budget' | null;
 
 interface Facts {
   documents: EngineDocuments;
@@ -63,9 +68,11 @@ interface Facts {
   rows: readonly TurnRow[];
   /** Without those of before a message joined. */
   current: readonly TurnRow[];
+  lists: ToolListsByServer;
+  cutShort: CutShort;
 }
 
-function resolvedOf({ matching, policies, routines, resolutions }: Matched, { documents, began, rows, current }: Facts): RowOf<'resolved'> {
+function resolvedOf({ matching, policies, routines, resolutions }: Matched, { documents, began, rows, current, lists, cutShort }: Facts): RowOf<'resolved'> {
   const questions = questionsOf(rows, current);
   const tracked = policiesToTrack(documents.policies, {
     applying: new Set(policies.keys()),
@@ -73,6 +80,9 @@ function resolvedOf({ matching, policies, routines, resolutions }: Matched, { do
     evaluations: documents.policyEvaluations,
   });
   const critical = criticalPolicies(documents, new Set(policies.keys()));
+  const steps = routines.steps.map((step) => toolStep(step, documents));
+  const inForce = documents.policies.filter(({ id }) => policies.has(id));
+  const unlisted = documents.toolServers.size === 0 ? [] : planInference({ policies: inForce, steps, lists, inferred: new Set() }).unlisted;
   return {
     kind: 'resolved',
     policies: [...policies].map(([id, rationale]) => ({ id, rationale })),
@@ -83,6 +93,8 @@ function resolvedOf({ matching, policies, routines, resolutions }: Matched, { do
     resolutions: resolutions.filter(({ outcome }) => outcome !== 'none'),
     ...(questions.length > 0 && { questions }),
     ...(critical.length > 0 && { critical }),
+    ...(unlisted.length > 0 && { unlisted }),
+    ...(cutShort !== null && { cutShort }),
   };
 }
 

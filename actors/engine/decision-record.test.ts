@@ -67,6 +67,14 @@ it('what was decided is in force with the decision alone', () => {
   });
 });
 
+it('rules 50, 88, 114: tools that no list holds, and what has cut a turn short, are named', () => {
+  const recordWith = (fields: object) => recordOf([status('acknowledged', 1)], [began, { kind: 'resolved', ...none, policies: [], ...fields } as TurnRow], []);
+
+  expect(recordWith({ unlisted: ['shop:lost'], cutShort: 'iterations' })).toMatchObject({ unlisted_tools: ['shop:lost'], cut_short: 'iterations' });
+  expect(recordWith({ cutShort: 'budget' })).toMatchObject({ unlisted_tools: [], cut_short: 'budget' });
+  expect(recordWith({})).toMatchObject({ unlisted_tools: [], cut_short: null });
+});
+
 it('routines, tools that can not be called, and a reply without its check are named', () => {
   const rows: TurnRow[] = [
     began,

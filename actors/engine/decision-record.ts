@@ -45,6 +45,8 @@ export function recordOf(
     resolutions: resolved?.resolutions.map(({ entity, outcome, relationship, counterparts }) => ({ entity, outcome, relationship, counterparts })) ?? [],
     routines: current.flatMap(routineIn),
     clarifications: resolved?.clarifications.map(({ action }) => action) ?? [],
+    unlisted_tools: resolved?.unlisted ?? [],
+    cut_short: resolved?.cutShort ?? null,
     questions: resolved?.questions?.map(({ toolId, parameter, problem }) => ({ tool_id: toolId, parameter, problem })) ?? [],
     inferences: current.flatMap(inferencesIn),
     tools: toolsIn(current).map(({ call, ms }) => ({ tool_id: call.toolId, failed: call.hasFailed, arguments: call.arguments, ms })),

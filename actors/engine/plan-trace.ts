@@ -71,11 +71,13 @@ function isCall({ kind }: TurnRow): boolean {
   return kind === 'match' || kind === 'routine' || kind === 'infer-tools' || kind === 'check-reply' || kind === 'malformed';
 }
 
-function attributesOf({ policies, steps, resolutions }: RowOf<'resolved'>): Attributes {
+function attributesOf({ policies, steps, resolutions, unlisted = [], cutShort }: RowOf<'resolved'>): Attributes {
   return {
     'switchyard.policies.applied': idsOf(policies.map(({ id }) => id)),
     'switchyard.steps': idsOf(steps.map(({ routineId, stepId }) => `${routineId}:${stepId}`)),
     'switchyard.resolutions': idsOf(resolutions.map(({ outcome }) => outcome)),
+    'switchyard.tools.unlisted': idsOf(unlisted),
+    'switchyard.cut_short': cutShort,
   };
 }
 

@@ -97,6 +97,10 @@ const turnRow = z.discriminatedUnion('kind', [
     resolutions: z.array(resolution).default([]),
     /** Policies for which the reply is checked before it is sent; absent: none. */
     critical: z.array(z.string()).optional(),
+    /** Tools that policies in force and current steps name and no stored list holds; absent: none. */
+    unlisted: z.array(z.string()).optional(),
+    /** What had the turn answer before it had matched all: `max_engine_iterations`, or its budget; absent: nothing. */
+    cutShort: z.enum(['iterations', 'budget']).optional(),
   }),
   /** An answer that can't be read. `asked`: what for, `applied` or the kind of a call; the key is that of the request. */
   z.object({ kind: z.literal('malformed'), ...call, ms: z.number().nullable(), asked: z.string(), reason: z.string() }),

@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { noAgentState } from '../agent-state.ts';
 import type { PolicyEvaluation } from '../policies/policy-evaluation.ts';
 import { testPolicy } from '../policies/test-support/test-policy.ts';
+import { testRoutine } from '../policies/test-support/test-routine.ts';
+import { type RoutineModel, routineModels } from '../routines/routine-model.ts';
 import type { RowOf } from '../turn-row.ts';
 import { guidanceOf } from './guidance-of.ts';
 
@@ -61,6 +63,16 @@ describe('rule 80: the reply’s guidance', () => {
     ]);
   });
 
+  it('rule 50: says of a tool step that none of its tools can be called, and nothing of one that has a tool', () => {
+    const steps = [{ kind: 'tool', id: 'pay', tool_state: ['bank:pay', 'bank:note'] }];
+    const models = routineModels({ routines: [testRoutine('refund', { title: 'Refund', steps })], macros: [], variable_sets: [] }, () => null);
+    const lines = (unlisted: string[]) => linesOf({ steps: [{ routineId: 'refund', stepId: 'pay' }], unlisted }, new Map(), models);
+
+    expect(lines(['bank:note', 'bank:pay']).slice(1)).toEqual([expect.stringMatching(/^- The current step of "Refund" can't be taken now.*promise nothing/)]);
+    expect(lines(['bank:pay'])).toEqual([]);
+    expect(lines([])).toEqual([]);
+  });
+
   it('has the action of the evaluation for other policies too', () => {
     const evaluation = { continuous: null, customerDependent: false, agentIntentionCondition: null, internalAction: 'ask for a photo of the leak' };
 
@@ -71,9 +83,13 @@ describe('rule 80: the reply’s guidance', () => {
 });
 
 /** Without the rules, which end it. */
-function linesOf(found: Partial<RowOf<'resolved'>>, policyEvaluations: ReadonlyMap<string, PolicyEvaluation> = new Map()): string[] {
+function linesOf(
+  found: Partial<RowOf<'resolved'>>,
+  policyEvaluations: ReadonlyMap<string, PolicyEvaluation> = new Map(),
+  models: readonly RoutineModel[] = [],
+): string[] {
   const resolved: RowOf<'resolved'> = { kind: 'resolved', policies: [], clarifications: [], steps: [], paths: {}, tracked: [], resolutions: [], ...found };
-  const text = guidanceOf([{ kind: 'began', state: noAgentState }, resolved], { policies, routineModels: [], policyEvaluations });
+  const text = guidanceOf([{ kind: 'began', state: noAgentState }, resolved], { policies, routineModels: models, policyEvaluations });
   const [before = ''] = text.split('Rules for this reply:');
   expect(before).not.toBe(text);
   return before.trim() === '' ? [] : before.trim().split('\n');

@@ -5,7 +5,7 @@ import type { NodeEvaluation } from '../routines/routine-evaluation.ts';
 import { chat, fork, modelOf, tool, way } from '../routines/test-support/routines.ts';
 import { evaluateNode, type NodeItem } from './evaluate-node.ts';
 import { evaluatePolicy } from './evaluate-policy.ts';
-import { evaluationModel, policyKey, routineKey } from './evaluation-keys.ts';
+import { evaluationModel, itemKey, policyKey, routineKey } from './evaluation-keys.ts';
 import { nodeItem, nodeTasks } from './node-tasks.ts';
 
 const { graph, routine } = modelOf(
@@ -140,6 +140,15 @@ describe('rule 46: about a policy', () => {
 });
 
 describe('rule 47: the key of an evaluation', () => {
+  it('is that of the question’s template, the model and all that it shows', () => {
+    const keys = [itemKey('t@1', 'm', { a: 1 }), itemKey('t@2', 'm', { a: 1 }), itemKey('t@1', 'n', { a: 1 }), itemKey('t@1', 'm', { a: 2 })];
+    expect(new Set(keys).size).toBe(keys.length);
+    expect(itemKey('t@1', 'm', { a: 1 })).toBe(keys[0]);
+    const key = (fields: object, model = 'm') => policyKey(policySchema.parse({ id: 'p', version: 1, condition: 'c', action: 'a', ...fields }), model);
+    expect(key({ id: 'q', version: 2, priority: 1 })).toBe(key({}));
+    expect(new Set([key({}), key({}, 'n'), key({ condition: 'd' }), key({ action: 'b' })]).size).toBe(4);
+  });
+
   const document = { id: 'r', version: 1, conditions: ['c'], steps: [chat('a'), chat('b')], transitions: [way('a', 'b')] };
   const keyOf = (fields: object, model = 'm') => routineKey(routineSchema.parse({ ...document, ...fields }), model);
 

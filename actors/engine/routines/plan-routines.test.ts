@@ -12,6 +12,7 @@ const booking = modelOf(
 );
 const branching = modelOf('branching', [chat('a'), chat('b')], [way('root', 'a', 'It is urgent'), way('root', 'b', 'It is not')]);
 const forkFirst = modelOf('fork-first', [fork('f'), chat('a'), chat('b')], [way('f', 'a', 'one'), way('f', 'b', 'other')]);
+const forkAfter = modelOf('fork-after', [tool('look'), fork('f'), chat('a'), chat('b')], [way('look', 'f'), way('f', 'a', 'one'), way('f', 'b', 'other')]);
 const tools = modelOf(
   'tools',
   [chat('ask'), tool('one'), tool('two'), tool('three'), chat('good'), chat('bad')],
@@ -86,6 +87,9 @@ describe('a step is selected by the situation of the routine', () => {
     expect(turnOf(tools, { ...turn, answers: [...turn.answers, to('good')] })).toMatchObject({ path: ['ask', 'one', 'two', 'good'], step: 'good' });
     const stays = turnOf(tools, { ...turn, answers: [...turn.answers, stay] });
     expect([stays.path, stays.plan.steps[0]?.pendingTools]).toEqual([['ask', 'one', 'two'], []]);
+    const beforeFork = { path: ['look'], activated: false, ran: [['s:look']], answers: [stay, forward] };
+    expect(turnOf(forkAfter, beforeFork).asked).toEqual([['next-step look', 'backtrack look'], ['next-step look']]);
+    expect(turnOf(forkAfter, { ...beforeFork, answers: [stay, forward, to('f', 'a')] })).toMatchObject({ path: ['look', 'f', 'a'], step: 'a' });
     const failed = { ran: [...turn.ran, ['s:three']], answers: [...turn.answers, to('three')] };
     expect(turnOf(tools, { ...turn, ...failed })).toMatchObject({ path: ['ask', 'one', 'two', 'three', null], step: null });
   });

@@ -23,6 +23,8 @@ const handlers: Handlers<TurnActions> = {
     noteCheck(plan, row, { turn_id: context.turnId, trace_id: traceId });
     noteSearch(plan, row, { turn_id: context.turnId, trace_id: traceId });
     noteLikeness(plan, row, { turn_id: context.turnId, trace_id: traceId });
+    if (row.kind === 'resolved' && row.cutShort !== undefined)
+      plan.note(`a turn answers before it has matched all: ${row.cutShort}`, { turn_id: context.turnId, trace_id: traceId });
   },
   rememberPreamble: (plan, { text }) => rememberPreamble(plan, text),
   remember: (plan) => {

@@ -16,7 +16,7 @@ describe('a turn that has used up its budget', () => {
     session.finish();
 
     expect(session.lines.slice(-3)).toEqual(['typing', 'assistant_message a reply', 'ready']);
-    expect(session.rows().at(-1)).toMatchObject({ kind: 'resolved', policies: [{ id: 'p0' }] });
+    expect(session.rows().at(-1)).toMatchObject({ kind: 'resolved', policies: [{ id: 'p0' }], cutShort: 'budget' });
   });
 
   it('rule 88: makes the second pass that it can afford', () => {
@@ -32,6 +32,7 @@ describe('a turn that has used up its budget', () => {
     session.finish();
 
     expect(session.rows().map(({ kind }) => kind)).not.toContain('infer-tools');
+    expect(session.rows().at(-1)).toMatchObject({ cutShort: 'budget' });
     expect(session.lines.slice(-3)).toEqual(['typing', 'assistant_message a reply', 'ready']);
   });
 

@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { testPolicy } from '../../engine/policies/test-support/test-policy.ts';
 import type { TurnRow } from '../../engine/turn-row.ts';
 import { deleteEvents } from '../../test-support/driven-session.ts';
+import { EngineSession } from '../../test-support/engine-session.ts';
+import { testEngineDocuments } from '../../test-support/test-engine-documents.ts';
 import { matched, result, toolCallsIn } from '../../test-support/tool-turn.ts';
 
 const kindsOf = (rows: readonly TurnRow[]) => rows.map(({ kind }) => kind);
@@ -87,7 +90,21 @@ describe('tools in a turn', () => {
     expect([...session.open.values()]).toMatchObject([{ id: id(3), actorId: turnId, inputs: { template: 'infer-tools@1' } }]);
   });
 
-  it('rule 64: a tool that forces it has policies matched again, for what does not apply yet, until the cap', () => {
+  it('rule 50: a tool that no stored list holds is left out, and the turn says so', () => {
+    const tools = ['shop:order', 'shop:lost', 'crm:call'];
+    const session = new EngineSession(testEngineDocuments({ policies: [testPolicy('ask', { tools })], toolServers: new Set(['shop', 'crm']) }), {
+      shop: [{ name: 'order', title: null, description: null, inputSchema: { type: 'object' }, repeatable: true }],
+    });
+    session.say('Where is my order?');
+    session.judge(`${session.turnId}-1`, ['ask']);
+    session.infer(`${session.turnId}-2`, ['shop__order', {}]);
+    session.tool(`${session.turnId}-3`, result('sent'));
+    session.finish();
+    expect(session.rows().find(({ kind }) => kind === 'infer-tools')).toMatchObject({ reference: { tools: [{ toolId: 'shop:order' }] } });
+    expect(session.rows().at(-1)).toMatchObject({ kind: 'resolved', unlisted: ['crm:call', 'shop:lost'] });
+  });
+
+  it('rules 64, 114: a tool that forces it has policies matched again, for what does not apply yet, until the cap', () => {
     const { session, id } = matched({ reevaluationTools: ['shop:order', 'shop:refund'], maxIterations: 2 });
     session.infer(id(2), ['shop__order', { id: 1 }]);
     session.tool(id(3), { type: 'failed', reason: 'timeout', message: '' });
@@ -98,13 +115,26 @@ describe('tools in a turn', () => {
     expect(session.asked).toEqual([]);
     session.finish();
     expect(kindsOf(session.rows())).toEqual(['began', 'match', 'infer-tools', 'tool', 'match', 'infer-tools', 'tool', 'resolved']);
-    expect(session.rows().at(-1)).toMatchObject({ policies: [{ id: 'ask' }, { id: 'late' }] });
+    expect(session.rows().at(-1)).toMatchObject({ policies: [{ id: 'ask' }, { id: 'late' }], cutShort: 'iterations' });
     expect(session.lines.filter((line) => line.startsWith('processing'))).toEqual([
       'processing/matching',
       'processing/tools',
       'processing/matching',
       'processing/tools',
     ]);
+  });
+
+  it('rule 114: one iteration allows one batch of tools; a turn that is not cut short does not say so', () => {
+    const cutShortOf = (reevaluationTools: string[]) => {
+      const { session, id } = matched({ reevaluationTools, maxIterations: 1 });
+      session.infer(id(2), ['shop__order', {}]);
+      session.tool(id(3), result('sent'));
+      session.finish();
+      const resolved = session.rows().at(-1);
+      expect(session.notes.some((note) => note.startsWith('a turn answers before it has matched all'))).toBe(reevaluationTools.length > 0);
+      return resolved?.kind === 'resolved' ? (resolved.cutShort ?? null) : expect.fail('no decision');
+    };
+    expect([cutShortOf(['shop:order']), cutShortOf([])]).toEqual(['iterations', null]);
   });
 
   it('rule 65: a tool that asks for a human has this turn answer, and no later one', () => {
@@ -181,7 +211,7 @@ describe('a turn that is cancelled while tools run', () => {
     const { session, turnId, id } = matched();
     session.infer(id(2), ['shop__refund', {}]);
     session.say('Stop!');
-    session.deadline(turnId, 30_000);
+    expect(session.ring(`${turnId}-deadline`)).toBe(30_000);
     expect(session.lines.slice(5)).toEqual(['tool ', 'cancelled', 'ready', 'acknowledged', 'processing/matching']);
     expect(toolCallsIn(session)[0]?.[0]?.result.data).toEqual({ error: 'outcome_unknown' });
     expect(session.rows(turnId).at(-1)).toMatchObject({ kind: 'tool', key: 'tool-1-1', call: { hasFailed: true } });

@@ -38,6 +38,7 @@ describe('a turn that searches by meaning', () => {
 
   it.each<[string, (session: EngineSession) => void, object]>([
     ['is malformed', (session) => session.reply(id(session, 1), 'warranty'), { query: null, failure: 'malformed' }],
+    ['has 2,001 characters', (session) => session.reply(id(session, 1), JSON.stringify({ query: 'q'.repeat(2_001) })), { query: null, failure: 'malformed' }],
     ['is empty', (session) => session.reply(id(session, 1), '{"query":" "}'), { query: null, failure: 'malformed' }],
     ['fails', (session) => session.fail(id(session, 1)), { query: null, failure: 'unavailable', model: null }],
     ['never comes', (session) => overdue(session, id(session, 1), 'rewrite-query'), { query: null, failure: 'unavailable', model: null }],

@@ -55,6 +55,10 @@ export const turnRecord = turnSummary.extend({
   questions: z.array(z.object({ tool_id: z.string(), parameter: z.string(), problem: z.string() })),
   /** For each tool that could be called: whether it is, and why not. */
   inferences: z.array(z.object({ tool_id: z.string(), outcome: z.enum(['needs_to_run', 'data_already_in_context', 'cannot_run']), rationale })),
+  /** That policies in force and current steps name, and no stored list of their servers has: they could not be called. */
+  unlisted_tools: z.array(z.string()),
+  /** What had the turn answer before it had matched and called all that it wanted to: `iterations` (`max_engine_iterations`), or its budget of model calls. */
+  cut_short: z.enum(['iterations', 'budget']).nullable(),
   tools: z.array(z.object({ tool_id: z.string(), failed: z.boolean(), arguments: z.record(z.string(), z.unknown()), ms: z.number() })),
   /** What the turn's message was compared with. Null: it is like no routine by its words, and no vectors were to be compared. */
   likeness: z

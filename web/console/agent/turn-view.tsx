@@ -22,7 +22,8 @@ export function TurnView({ client, sessionId, traceId }: TurnViewProps) {
     <div class="turn">
       <h3>Turn at offset {turn.begin_offset}</h3>
       <p>
-        <span class="badge">{turn.outcome}</span> {timeText(turn.created_at)} {turn.error} · <a href={addressOf('traces', traceId)}>trace</a>
+        <span class="badge">{turn.outcome}</span> {timeText(turn.created_at)} {turn.error} {turn.cut_short !== null && `cut short by its ${turn.cut_short}`} ·{' '}
+        <a href={addressOf('traces', traceId)}>trace</a>
         {turn.reply !== null && ` · reply at offset ${turn.reply.offset} by ${turn.reply.model ?? 'an unknown model'}`}
       </p>
       <Waterfall turn={turn} />
@@ -70,6 +71,7 @@ export function TurnView({ client, sessionId, traceId }: TurnViewProps) {
           <Reason name={tool_id} mark={failed ? 'failed' : 'done'} reason={json(given)} by={ms(duration)} />
         )}
       />
+      <Part title="Tools that no server lists" items={turn.unlisted_tools} row={(id) => <Reason name={id} reason={null} />} />
       <Part
         title="Questions to the customer"
         items={turn.questions}
