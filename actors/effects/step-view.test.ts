@@ -106,6 +106,9 @@ describe('rule 82: of more than 50 terms a later prompt of the turn has those, t
     const earlier: ConversationEvent = { ...said, id: 'evt_9', offset: 9, source: 'ai_agent', metadata: {}, kind: 'assistant_message', text: 'Yes.' };
     expect(await namesOf([asked, tools(1, { found: 'word3' })], [began])).toEqual(['name59', 'name3']);
     expect(await namesOf([tools(1, 'word4'), earlier, asked], [began])).toEqual(['name59']);
+    const longResult = (characters: number) => [asked, tools(1, `${'x '.repeat(characters / 2)}word3`)];
+    expect(await namesOf(longResult(4_000), [began])).toEqual(['name59', 'name3']);
+    expect(await namesOf(longResult(4_096), [began])).toEqual(['name59']);
     expect(await namesOf([asked], [began, hidden])).toEqual(['name59', 'name5']);
   });
 });

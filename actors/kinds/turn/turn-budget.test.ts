@@ -44,6 +44,14 @@ describe('a turn that has used up its budget', () => {
     expect(session.rows().map(({ kind }) => kind)).toEqual(['began', 'match', 'match', 'resolved']);
   });
 
+  it('rule 88: counts what was asked for once more', () => {
+    const { session } = matching(255, ['p0'], 10, 'medium', 1);
+    session.finish();
+
+    expect(session.rows().map(({ kind }) => kind)).not.toContain('infer-tools');
+    expect(session.rows().at(-1)).toMatchObject({ cutShort: 'budget' });
+  });
+
   it('rule 88: sends a reply that can not be checked any more', () => {
     const { session, turnId } = matching(256, ['p0'], 10, 'high');
     session.finish();
@@ -73,11 +81,12 @@ function documentsOf(count: number, criticality: 'medium' | 'high' = 'medium') {
   return testEngineDocuments({ policies, batchSize: 1, reevaluationTools: ['shop:order'], toolServers: new Set(['shop']) });
 }
 
-/** A turn whose first pass made so many calls. @param promptTokens of each */
-function matching(count: number, applying: readonly string[], promptTokens = 10, criticality: 'medium' | 'high' = 'medium') {
+/** A turn whose first pass made so many calls. @param promptTokens of each @param malformed calls that are answered so, and made once more */
+function matching(count: number, applying: readonly string[], promptTokens = 10, criticality: 'medium' | 'high' = 'medium', malformed = 0) {
   const session = new EngineSession(documentsOf(count, criticality), LISTS);
   session.say('Where is it?');
   const { turnId } = session;
+  for (const { id } of [...session.open.values()].slice(0, malformed)) session.apply({ ...session.resultOf(id, 'no JSON') });
   for (const { id, inputs } of [...session.open.values()]) {
     const { reference } = inputs as unknown as { reference: { policyIds: string[] } };
     const verdicts = reference.policyIds.map((policy, index) => ({ id: index + 1, rationale: 'r', applies: applying.includes(policy) }));
