@@ -130,13 +130,16 @@ export interface RouteGroup {
   routes: readonly (FastifyPluginAsync | FastifyPluginAsyncZod)[];
 }
 
+/** Fastify looks for the name of a plugin without one among all modules that the process has loaded: 50 µs and more for each. */
+const DISPLAY_NAME = Symbol.for('fastify.display-name');
+
 export function addRoutes(app: FastifyInstance, groups: readonly RouteGroup[]): void {
   for (const { prefix = '', checks = [], routes } of groups) {
     const group: FastifyPluginAsync = async (scope) => {
       for (const check of checks) scope.addHook('onRequest', check);
       // A plugin that is typed by its schemas takes any instance.
-      for (const route of routes) await scope.register(route as FastifyPluginAsync);
+      for (const route of routes) await scope.register(Object.assign(route as FastifyPluginAsync, { [DISPLAY_NAME]: 'route' }));
     };
-    app.register(group, { prefix });
+    app.register(Object.assign(group, { [DISPLAY_NAME]: `routes at ${prefix === '' ? '/' : prefix}` }), { prefix });
   }
 }
