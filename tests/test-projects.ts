@@ -28,6 +28,7 @@ export const alone = ['tests/chaos/edge-overload.test.ts'];
  * replaced outlast their file: undici and `Deadlines` keep one timer per process, and one that was made meanwhile never fires.
  */
 export const needOwnProcess = [
+  'actors/kinds/turn/hidden-classes.test.ts',
   'actors/runtime/{partitions/timers,publish/outbox}.test.ts',
   'bus/{dispatched-item,renew-lease}.test.ts',
   'bus/nats/{commands/{command-feed,command-log},connection/{consumers,leaderless-streams,overlapping,retries,stored-publish},tokens/replay-batches,work/work-consumer}.test.ts',

@@ -64,8 +64,9 @@ export interface DerivedTimer {
 /** Of prompts about a conversation. Absent in rows of releases before: their prompts have no name and no variables. */
 export const customerInput = { customerId: z.string().optional() };
 
-export function customerOf({ customerId }: Opening): { customerId?: string } {
-  return customerId === null ? {} : { customerId };
+/** Undefined: the session is being created. */
+export function customerOf({ customerId }: Opening): string | undefined {
+  return customerId ?? undefined;
 }
 
 /** Fields of each schema of inputs. */

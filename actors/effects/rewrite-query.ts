@@ -29,7 +29,7 @@ export const rewriteQueryCall: EffectKind<z.infer<typeof inputs>, Request, TurnS
   work: 'router.turn',
   inputs,
   inputsOf: ({ deadlineAtMs }, opening) => ({
-    ...customerOf(opening),
+    customerId: customerOf(opening),
     bundleHash: opening.bundleHash,
     template: rewriteQuery.template,
     upToOffset: opening.lastOffset,

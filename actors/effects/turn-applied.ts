@@ -34,7 +34,7 @@ export const turnApplied: EffectKind<z.infer<typeof inputs>, Request, null, neve
   work: 'router.turn',
   inputs,
   inputsOf: ({ deadlineAtMs, policyIds }, opening) => ({
-    ...customerOf(opening),
+    customerId: customerOf(opening),
     bundleHash: opening.bundleHash,
     template: judgeApplied.template,
     upToOffset: opening.lastOffset,

@@ -43,7 +43,7 @@ export const turnCall: EffectKind<z.infer<typeof inputs>, Request, TurnScope, Tu
   work: 'router.turn',
   inputs,
   inputsOf: ({ deadlineAtMs, staged, isWithheld }, opening) => ({
-    ...customerOf(opening),
+    customerId: customerOf(opening),
     template: staged === undefined ? composeReply.template : GUIDED_TEMPLATE,
     bundleHash: opening.bundleHash,
     upToOffset: opening.lastOffset,

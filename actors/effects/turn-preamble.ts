@@ -30,7 +30,7 @@ export const turnPreamble: EffectKind<z.infer<typeof inputs>, Request, null, nev
   work: 'router.turn',
   inputs,
   inputsOf: ({ deadlineAtMs }, opening) => ({
-    ...customerOf(opening),
+    customerId: customerOf(opening),
     bundleHash: opening.bundleHash,
     template: writePreamble.template,
     upToOffset: opening.lastOffset,

@@ -32,10 +32,10 @@ export function inputsReader(deps: ReaderDeps): (commands: readonly SessionComma
     }
     const [facts, engine, stored] = await Promise.all([
       readRunFacts(deps.runFacts, commands, states),
-      readTurnFacts({ ...deps.turnFacts, lists: (hashes) => deps.runFacts.lists(hashes), log: deps.log }, commands, states),
+      readTurnFacts({ lists: (hashes) => deps.runFacts.lists(hashes), log: deps.log, ...deps.turnFacts }, commands, states),
       storedFor(commands, deps.sessions),
     ]);
-    return { ...settings, greetingOf: (sessionId) => greetings.get(sessionId) ?? null, ...facts, ...(stored && { stored }), ...(engine && { engine }) };
+    return { greetingOf: (sessionId) => greetings.get(sessionId) ?? null, ...settings, ...facts, ...(stored && { stored }), ...(engine && { engine }) };
   };
 }
 

@@ -33,7 +33,10 @@ export function openEffect(
   { id, actorId, bundleHash, traceparent, carried, lastOffset = plan.lastOffset }: Opened,
 ): void {
   const opened = effects.opened(actor, request, {
-    ...{ actorId, bundleHash, traceparent, carried },
+    actorId,
+    bundleHash,
+    traceparent,
+    carried,
     lastOffset,
     customerId: plan.record?.customer_id ?? null,
   });

@@ -22,7 +22,7 @@ export function natsBlobStore(link: NatsLink, budgetMs: number, nowMs: () => num
     const partHeaders = headers();
     partHeaders.set(PARTS_HEADER, String(parts));
     await link.retries.run('store a part of a blob', budgetMs, (timeoutMs) =>
-      storeMessage(link.requests, { subject, messageId: `${id}.${part}`, bytes, timeoutMs, extraHeaders: partHeaders }),
+      storeMessage(link.requests, { subject, messageId: `${id}.${part}`, bytes, extraHeaders: partHeaders }, timeoutMs),
     );
   }
 

@@ -246,7 +246,7 @@ async function settleCall(
       cause,
       durationMs: performance.now() - startedAtMs,
     });
-    deps.log[level]({ ...line, delivery: running.delivery, ...idsOf(call) }, 'a router call has ended');
+    deps.log[level](Object.assign({}, line, { delivery: running.delivery }, idsOf(call)), 'a router call has ended');
   }
   return result;
 }

@@ -76,10 +76,10 @@ const handlers: Handlers<SessionActions> = {
   notifyTurn: (plan, { event }) => {
     const isNews = event.type === 'message.joined' || event.type === 'messages.checked';
     const body = isNews ? { ...event, opening: joinedOpening(plan), held: heldIn(plan) } : event;
-    plan.send(turnActor, { ...withUnsettled(plan, body), atMs: plan.atMs });
+    plan.send(turnActor, Object.assign({}, withUnsettled(plan, body), { atMs: plan.atMs }));
   },
   beginRun: (plan, { runId }) => beginRun(plan, runId),
-  notifyRun: (plan, { event }) => plan.send(runActor, { ...event, atMs: plan.atMs }),
+  notifyRun: (plan, { event }) => plan.send(runActor, Object.assign({}, event, { atMs: plan.atMs })),
   awaitRun: (plan, { runId }) => awaitRun(plan, runId),
   failRuns: (plan, { runIds, error }) => failUnstarted(plan, runIds, error),
   endSession,

@@ -31,8 +31,14 @@ export function endPlanning(
   // A planning that another takes the place of has been cut short by a message.
   const cut = engine?.planning === undefined ? 'completed' : 'cancelled';
   plan.noteEnd({
-    ...{ kind: 'plan', id: idOf(turnId, planning), partOf: turnId, routineId: null, bundleHash, parent },
-    ...{ startedAtMs: planning.atMs, outcome: isDone && engine?.planning !== undefined ? outcome : cut },
+    kind: 'plan',
+    id: idOf(turnId, planning),
+    partOf: turnId,
+    routineId: null,
+    bundleHash,
+    parent,
+    startedAtMs: planning.atMs,
+    outcome: isDone && engine?.planning !== undefined ? outcome : cut,
     // Rows that can't be read are those of a turn whose configuration is lost.
     ...(rows.length > 0 && { details: (content) => planDetails(rows, planning.from, atMs, content) }),
   });

@@ -300,7 +300,8 @@ export class CommandPlan<Inputs extends TransitionInputs = TransitionInputs> imp
     actions: readonly { type: string; params?: unknown }[],
     event: { type: string } | null,
   ): void {
-    const state: ActorState = { ...kept, value: next.value as string, context: next.context as object };
+    // Not a spread: with the time of a turn's start each first state would have a hidden class of its own (ADR 143).
+    const state: ActorState = Object.assign({}, kept, { value: next.value as string, context: next.context as object });
     if (kind.snapshot !== null) this.#actors[kind.name] = state;
     for (const { type, params } of actions) {
       // XState adds its built-in actions, which our machines do not use.

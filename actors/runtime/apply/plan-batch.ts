@@ -67,7 +67,7 @@ export function parseEntry(entry: Entry, check: CommandCheck): Parsed {
   if (entry.kind === 'command' && !check.accepts(entry.stored, typeOf(value))) return { ...nothing, body, isRefused: true };
   const parsed = sessionCommand.safeParse(value);
   const command = parsed.success && isFor(parsed.data, entry.claim.partition) ? parsed.data : null;
-  return { ...nothing, body, command, isNewer: isNewer(value) };
+  return { entry, command, isNewer: isNewer(value), isRefused: false, body };
 }
 
 function typeOf(value: unknown): string | null {

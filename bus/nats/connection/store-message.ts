@@ -18,7 +18,6 @@ export interface MessageToStore {
   subject: string;
   messageId: string;
   bytes: Uint8Array;
-  timeoutMs: number;
   extraHeaders?: MsgHdrs | undefined;
   /** Above 0: under another id of the same message. */
   again?: number;
@@ -27,7 +26,8 @@ export interface MessageToStore {
 /** Stores a message in its subject's stream, deduplicated by id. @throws `InProcessError`, `JetStreamApiError`, and as `Requests.ask` */
 export async function storeMessage(
   requests: Requests,
-  { subject, messageId, bytes, timeoutMs, extraHeaders = headers(), again = 0 }: MessageToStore,
+  { subject, messageId, bytes, extraHeaders = headers(), again = 0 }: MessageToStore,
+  timeoutMs: number,
 ): Promise<{ sequence: number; duplicate: boolean }> {
   extraHeaders.set(MESSAGE_ID_HEADER, toWireId(messageId, again));
   const { error, seq, duplicate } = reply.parse((await requests.ask(subject, bytes, { timeoutMs, headers: extraHeaders })).json());

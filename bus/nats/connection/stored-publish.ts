@@ -62,7 +62,7 @@ export function storedPublisher({ link, budgetMs, onFull, requests = () => link.
       const send = async (timeoutMs: number) => {
         const askedAt = performance.now();
         const message = { subject, messageId, bytes, extraHeaders: again === 0 ? extraHeaders : headersAgain(), again };
-        const store = (withinMs: number) => storeMessage(requests(), { ...message, timeoutMs: withinMs });
+        const store = (withinMs: number) => storeMessage(requests(), message, withinMs);
         try {
           if (toStream === null) return await store(timeoutMs);
           return await toStream.answered(() => store(Math.max(1, timeoutMs - (performance.now() - askedAt))));
