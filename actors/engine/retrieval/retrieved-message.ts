@@ -3,7 +3,7 @@ import { cleanJson } from '#shared/clean-text.ts';
 import type { ChatMessage } from '#shared/contracts/router/chat-request.ts';
 import { fenced } from '#shared/fenced.ts';
 
-/** Documents for this reply alone, as data (rule 72). */
+/** Documents for this reply alone, as data (rule 74). */
 export function retrievedMessage(documents: readonly FoundDocument[], callId: string): ChatMessage[] {
   if (documents.length === 0) return [];
   const lines = documents.map(({ content, title, url }) => cleanJson({ ...(title !== null && { title }), ...(url !== null && { url }), content }));

@@ -69,6 +69,13 @@ describe('a step is selected by the situation of the routine', () => {
     expect(turnOf(booking, { activated: false, path: ['people', null] })).toMatchObject({ asked: [], path: ['people', null], step: null });
   });
 
+  it('rule 39: of a path the newest 100 nodes are kept', () => {
+    const cycle = modelOf('cycle', [chat('a'), chat('b')], [way('a', 'b'), way('b', 'a'), way('b', 'end', 'It is over')]);
+    const path = Array.from({ length: 100 }, (_, index) => (index % 2 === 0 ? 'a' : 'b'));
+    const after = turnOf(cycle, { path, activated: false, answers: [to('a'), forward] });
+    expect([after.step, after.path.length, after.path[0], after.path.at(-1)]).toEqual(['a', 100, 'b', 'a']);
+  });
+
   it('rule 32: a first step that only calls a tool is entered without a model call', () => {
     const { asked, path, plan } = turnOf(toolFirst, {});
     expect([asked, path, plan.steps]).toEqual([[], ['look'], [{ routineId: 'tool-first', stepId: 'look', pendingTools: ['s:look'] }]]);

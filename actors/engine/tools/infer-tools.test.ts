@@ -130,6 +130,30 @@ describe('an answer', () => {
     });
   });
 
+  it('rule 56: notes all missing arguments, and invalid ones only without any missing', () => {
+    const twoRequired = { ...orderSchema, required: ['order', 'note'] };
+    const [group] = planInference({
+      policies: [policy],
+      steps: [],
+      lists: { shop: { hash: 'h1', tools: [listed('order', twoRequired)] } },
+      inferred: new Set(),
+    }).groups;
+    if (group === undefined) throw new Error('no group');
+    const given = { id: '0', name: 'shop__order', arguments: '{"size":"xxl"}' };
+    expect(inferTools.read({ text: '', finishReason: 'tool_calls', toolCalls: [given] }, group)).toMatchObject({
+      answer: {
+        tools: [
+          {
+            problems: [
+              { parameter: 'order', problem: 'missing' },
+              { parameter: 'note', problem: 'missing' },
+            ],
+          },
+        ],
+      },
+    });
+  });
+
   it.each<[string, [string, unknown][]]>([
     ['a function that does not exist', [['shop__steal', {}]]],
     ['a function of a server that is not asked about', [['crm__ticket', {}]]],
