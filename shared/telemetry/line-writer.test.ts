@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process';
-import { constants, createReadStream, mkdtempSync, openSync, rmSync } from 'node:fs';
+import fs, { constants, createReadStream, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
-import { lineWriter } from './line-writer.ts';
+import { type LineWriter, lineWriter } from './line-writer.ts';
 
 const LINES = 40;
 const LINE_BYTES = 64 * 1_024;
@@ -17,25 +17,98 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-it('drops lines without a reader, never blocks, and reports afterwards how many', async () => {
+const plainLine = (index: number) => `${index} `.padEnd(LINE_BYTES - 1, 'x').concat('\n');
+const INDEX = /^(?:\{"level":"info","index":)?(\d+)/;
+/** Several are written at once. */
+const heldLine = (index: number) => `{"level":"info","index":${index},"text":"${'x'.repeat(1_000)}"}\n`;
+
+it.each([
+  { what: 'lines', lines: LINES, lineOf: plainLine },
+  // The last one is not held.
+  { what: 'lines that are written at once', lines: 3_000, lineOf: (index: number) => (index === 2_999 ? plainLine(index) : heldLine(index)) },
+])('drops $what without a reader, never blocks, and reports afterwards how many', async ({ lines, lineOf }) => {
   const pipe = join(folder, 'pipe');
   execFileSync('sh', ['-c', 'mkfifo "$0"', pipe]);
   const fd = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK);
   let counted = 0;
   const writer = lineWriter({ fd, service: 'test', onDrop: () => (counted += 1) });
-  for (let index = 0; index < LINES; index += 1) writer.write(`${index} `.padEnd(LINE_BYTES - 1, 'x').concat('\n'));
+  for (let index = 0; index < lines; index += 1) writer.write(lineOf(index));
 
   const received: string[] = [];
   for await (const line of createInterface({ input: createReadStream(pipe) })) {
     received.push(line);
-    if (line.startsWith('{')) break;
+    if (line.startsWith('{"level":"warn"')) break;
   }
 
   const kept = received.slice(0, -1);
   const { dropped } = dropLine.parse(JSON.parse(received.at(-1) ?? ''));
   expect(dropped).toBeGreaterThan(0);
   expect(counted).toBe(dropped);
-  expect(kept.length + dropped).toBe(LINES);
-  expect(kept.map((line) => Number(line.split(' ')[0]))).toEqual(kept.map((_, index) => index));
+  expect(kept.length + dropped).toBe(lines);
+  expect(kept.map((line) => Number(INDEX.exec(line)?.[1]))).toEqual(kept.map((_, index) => index));
   await writer.end();
+});
+
+describe('a line', () => {
+  const line = (level: string, text: string) => `{"level":"${level}","msg":"${text}"}\n`;
+  let path: string;
+  let writer: LineWriter;
+  let writes: string[];
+  /** Of the process, without the writer's. */
+  let others: NodeJS.ExitListener[];
+  beforeEach(() => {
+    others = process.listeners('exit');
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    writes = [];
+    const write = fs.write;
+    vi.spyOn(fs, 'write').mockImplementation(((...parameters: Parameters<typeof write>) => {
+      writes.push(String(parameters[1]));
+      return Reflect.apply(write, fs, parameters);
+    }) as typeof write);
+    path = join(folder, 'lines');
+    writer = lineWriter({ fd: openSync(path, 'w'), service: 'test' });
+  });
+  afterEach(() => {
+    vi.restoreAllMocks();
+    vi.useRealTimers();
+  });
+
+  it('at info waits a moment for others, and is written with them', async () => {
+    writer.write(line('info', 'one'));
+    await new Promise(setImmediate);
+    writer.write(line('debug', 'two'));
+    vi.advanceTimersByTime(19);
+    expect(writes).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(writes).toEqual([line('info', 'one') + line('debug', 'two')]);
+    await writer.end();
+    expect(readFileSync(path, 'utf8')).toBe(writes.join(''));
+  });
+
+  it('waits no more once there are 16 KiB', async () => {
+    const long = line('info', 'x'.repeat(1_000));
+    for (let index = 0; index < 16; index += 1) writer.write(long);
+    expect(writes).toEqual([long.repeat(16)]);
+    await writer.end();
+  });
+
+  it.each(['warn', 'error', 'fatal'])('at %s is written without a pause, behind those before it', async (level) => {
+    writer.write(line('info', 'one'));
+    writer.write(line(level, 'two'));
+    expect(writes).toEqual([line('info', 'one') + line(level, 'two')]);
+    await writer.end();
+  });
+
+  it('that waits is written before the process has exited, and when the log ends', async () => {
+    const listeners = process.listeners('exit').filter((listener) => !others.includes(listener));
+    writer.write(line('info', 'one'));
+    // Nothing that is asynchronous is sure to be done behind them.
+    for (const listener of listeners) listener.call(process, 0);
+    expect(readFileSync(path, 'utf8')).toBe(line('info', 'one'));
+    writer.write(line('info', 'two'));
+    await writer.end();
+    expect(readFileSync(path, 'utf8')).toBe(line('info', 'one') + line('info', 'two'));
+    expect(listeners.length).toBeGreaterThan(0);
+    expect(process.listeners('exit').filter((listener) => listeners.includes(listener))).toEqual([]);
+  });
 });

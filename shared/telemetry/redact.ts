@@ -6,6 +6,11 @@ const SECRET_KEY = /api[-_]?key|secret|password|passphrase|token|authorization|c
 /** Token counts (`prompt_tokens`, `maxTokens`), when the value is a number. */
 const TOKEN_COUNT = /tokens$/i;
 
+/** Keys may also be of callers' data. */
+const MAX_KNOWN_KEYS = 1_000;
+const MAX_KNOWN_CHARACTERS = 64;
+const knownKeys = new Map<string, boolean>();
+
 interface RedactLimits {
   depth: number;
   nodes: number;
@@ -95,18 +100,30 @@ function copyOfList(list: readonly unknown[], walk: Walk): unknown[] {
 }
 
 function copyOfRecord(record: object, walk: Walk): Record<string, unknown> {
-  const copy: [string, unknown][] = [];
+  const copy: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(record)) {
-    copy.push([key, isSecret(key, value) ? MASK : copyOf(value, walk)]);
+    const shown = isSecret(key, value) ? MASK : copyOf(value, walk);
+    // By an assignment it would become the prototype.
+    if (key === '__proto__') Object.defineProperty(copy, key, { value: shown, enumerable: true, configurable: true, writable: true });
+    else copy[key] = shown;
     if (walk.nodesLeft < 0) break;
   }
-  return Object.fromEntries(copy);
+  return copy;
 }
 
 /** Null and undefined are shown: whether a secret is set is often the question. */
 function isSecret(key: string, value: unknown): boolean {
-  if (!SECRET_KEY.test(key) || value === null || value === undefined) return false;
+  if (value === null || value === undefined || !isSecretKey(key)) return false;
   return !(typeof value === 'number' && TOKEN_COUNT.test(key));
+}
+
+/** A line is written for each call, and the pattern is the larger part of its redaction: what it says of the keys of our lines is kept. */
+function isSecretKey(key: string): boolean {
+  const known = knownKeys.get(key);
+  if (known !== undefined) return known;
+  const isSecret = SECRET_KEY.test(key);
+  if (knownKeys.size < MAX_KNOWN_KEYS && key.length <= MAX_KNOWN_CHARACTERS) knownKeys.set(key, isSecret);
+  return isSecret;
 }
 
 /** With a flattened chain of causes, outermost first. Of an error's own fields only `code`, `details` and `errors` are copied. */
