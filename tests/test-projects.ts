@@ -47,7 +47,7 @@ export const needOwnProcess = [
   'services/router-worker/providers/http-stream/quoted-secrets.test.ts',
   'services/router-gateway/routes/traces-intake.test.ts',
   'shared/lifecycle/{heap,heap-growth,loop-watchdog}.test.ts',
-  'shared/telemetry/open-tracing.test.ts',
+  'shared/telemetry/{line-writer,open-tracing}.test.ts',
   'tests/otel-variables.test.ts',
   'scripts/**/*.test.ts',
 ];
