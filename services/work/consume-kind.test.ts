@@ -31,6 +31,7 @@ describe('an item of any kind', () => {
   let isOpen: boolean | null;
   let storesCancelled: boolean;
   let warned: unknown[][];
+  let counted: unknown[][];
   let refusals: Refusal[];
   let execute: (work: Sample, running: RunningItem) => Promise<string | null | 'again'>;
 
@@ -62,7 +63,7 @@ describe('an item of any kind', () => {
 
   beforeEach(() => {
     running = new RunningItems();
-    [settled, commands, letters, refusals, warned] = [[], [], [], [], []];
+    [settled, commands, letters, refusals, warned, counted] = [[], [], [], [], [], []];
     isOpen = true;
     storesCancelled = false;
     execute = async ({ text }) => text;
@@ -94,7 +95,7 @@ describe('an item of any kind', () => {
       database,
       clock: systemClock,
       log: { ...silentLog, warn: (...line) => warned.push(line) },
-      metrics: noMetrics,
+      metrics: { ...noMetrics, add: (key, labels) => counted.push([key, labels]) },
       tracing: noTracing,
       running,
     });
@@ -178,6 +179,10 @@ describe('an item of any kind', () => {
     expect({ settled, commands }).toEqual({ settled: ['nak 1000', 'nak 0'], commands: [] });
     expect(warned).toEqual([
       [{ effect_id: 'eff_1', lease: 'lost', kind: 'tool', message_id: 'eff_1', delivery: 5 }, 'a work item whose lease was lost is left to its next delivery'],
+    ]);
+    expect(counted).toEqual([
+      ['redeliveries', { kind: 'tool' }],
+      ['leasesLost', { kind: 'tool' }],
     ]);
   });
 

@@ -134,6 +134,7 @@ async function report<Work, Result>({ work, header, kind, running, deps }: Settl
 export async function failItem<Work, Result>(one: Settling<Work, Result>, error: unknown): Promise<void> {
   const { item, work, kind, running, deps } = one;
   if (running.isLeaseLost) {
+    deps.metrics.add('leasesLost', { kind: kind.name });
     deps.log.warn({ ...kind.ids(work), ...lostLease(item, kind.name) }, 'a work item whose lease was lost is left to its next delivery');
     return item.nak(0);
   }

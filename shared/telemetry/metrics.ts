@@ -118,6 +118,7 @@ export const metricTable = {
   redeliveries: counter('switchyard_work_redeliveries_total', 'Work items that were delivered for the second time or a later one.', {
     kind: workKinds,
   }),
+  leasesLost: counter('switchyard_work_leases_lost_total', 'Work items whose worker lost the lease before it had a whole result.', { kind: workKinds }),
   usageRecords: counter('switchyard_usage_records_total', 'Usage records of ended calls that the ledger has taken from the log.', {
     outcome: ['written', 'repeated', 'unusable'],
   }),

@@ -107,7 +107,7 @@ export function metricCases(shared: () => SharedDeployment): void {
       expect(sum('commandsWaiting')).toBe(0);
       expect(sum('oldestCommandSeconds')).toBe(0);
       expect(sum('logBehind')).toBeGreaterThanOrEqual(0);
-      for (const key of ['fences', 'deadLetters', 'redeliveries', 'telemetryDropped', 'streamsOpen'] as const) expect(sum(key), key).toBe(0);
+      for (const key of ['fences', 'deadLetters', 'redeliveries', 'leasesLost', 'telemetryDropped', 'streamsOpen'] as const) expect(sum(key), key).toBe(0);
       for (const kind of ['router.turn', 'router.call', 'tool', 'delivery']) expect(sum('queueDepth', { kind }), kind).toBe(0);
     });
 
