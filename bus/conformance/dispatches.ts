@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Bus, WorkItem } from '../bus.ts';
-import { Collector, eventually, gate, type UnderTest } from './under-test.ts';
+import { Collector, depthsOf, eventually, gate, type UnderTest } from './under-test.ts';
 
 /** A lease that no case outlasts. */
 const LONG_MS = 60_000;
@@ -55,7 +55,7 @@ export function dispatchCases(underTest: UnderTest): void {
       const item = items.find(({ messageId }) => messageId === 'o1');
       expect(item).toMatchObject({ messageId: 'o1', body: 'body', deliveryCount: 1 });
       expect(item?.publishedAtMs).toBeGreaterThan(0);
-      expect(await bus.work.depths()).toMatchObject({ 'router.call': 0 });
+      expect(await depthsOf(bus)).toMatchObject({ 'router.call': 0 });
       blocked.open();
     });
 
@@ -76,7 +76,7 @@ export function dispatchCases(underTest: UnderTest): void {
       const ids = Array.from({ length: 30 }, (_, n) => `o${n}`);
       for (const id of ids) bus.work.dispatch('router.call', id, Buffer.from(id));
       await eventually(
-        () => bus.work.depths(),
+        () => depthsOf(bus),
         (depths) => depths['router.call'] > 0,
       );
       expect(collected.items.length).toBeLessThanOrEqual(8);
@@ -88,7 +88,7 @@ export function dispatchCases(underTest: UnderTest): void {
       );
       expect(bodiesOf(collected.items).sort()).toEqual(ids.map((id) => `${id} 1`).sort());
       await eventually(
-        () => bus.work.depths(),
+        () => depthsOf(bus),
         (depths) => depths['router.call'] === 0,
       );
     });
@@ -225,7 +225,7 @@ export function dispatchCases(underTest: UnderTest): void {
       const ids = Array.from({ length: 12 }, (_, n) => `o${n}`);
       for (const id of ids) bus.work.dispatch('router.call', id, Buffer.from(`text:${id}`.padEnd(most, 'x')));
       await eventually(
-        () => bus.work.depths(),
+        () => depthsOf(bus),
         (depths) => depths['router.call'] > 0,
       );
       blocked.open();

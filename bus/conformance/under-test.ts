@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Bus, LogPosition } from '../bus.ts';
+import type { Bus, LogPosition, WorkKind } from '../bus.ts';
 
 /**
  * `ordinary`: windows and limits that no case reaches; `brief`: windows that a case can wait out; `small`: a command log, a work queue and a usage log that
@@ -78,4 +78,14 @@ export async function eventually<Value>(look: () => Promise<Value>, fits: (value
     if (performance.now() > until) throw new Error(`not so within ${TIMEOUT_MS} ms: ${JSON.stringify(value)?.slice(0, 200)}`);
     await pause(POLL_MS);
   }
+}
+
+/** Of all kinds. A count that takes a busy broker more than a second is refused: it is asked for again. */
+export async function depthsOf({ work }: Bus): Promise<Record<WorkKind, number>> {
+  const found = await eventually(
+    () => work.depths().catch(() => null),
+    (depths) => depths !== null,
+  );
+  if (found === null) throw new TypeError('there is no count');
+  return found;
 }

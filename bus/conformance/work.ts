@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Bus, WorkItem } from '../bus.ts';
-import { Collector, eventually, gate, type UnderTest } from './under-test.ts';
+import { Collector, depthsOf, eventually, gate, type UnderTest } from './under-test.ts';
 
 /** A lease that no case outlasts. */
 const LONG_MS = 60_000;
@@ -55,13 +55,13 @@ export function workCases(underTest: UnderTest): void {
       await bus.work.publish('tool', 'waiting', 'body');
       await bus.work.publish('delivery', 'not consumed', 'body');
 
-      expect(await bus.work.depths()).toEqual({ 'router.turn': 0, 'router.call': 0, tool: 2, delivery: 1 });
+      expect(await depthsOf(bus)).toEqual({ 'router.turn': 0, 'router.call': 0, tool: 2, delivery: 1 });
       done.open();
       await eventually(
-        () => bus.work.depths(),
+        () => depthsOf(bus),
         ({ tool }) => tool === 0,
       );
-      expect(await bus.work.depths()).toMatchObject({ delivery: 1 });
+      expect(await depthsOf(bus)).toMatchObject({ delivery: 1 });
     });
 
     it('separates the kinds', async () => {
