@@ -100,14 +100,21 @@ export class ModelBroker {
     return `${what}#${this.#keys}`;
   }
 
-  append(partition: number, messageId: string, body: string): { sequence: number; duplicate: boolean } {
+  /** Of a command within the dedupe window. */
+  sequenceOf(wireId: string): number | null {
+    const earlier = this.#seen.get(wireId);
+    return earlier !== undefined && this.#scheduler.nowMs - earlier.atMs < DEDUPE_WINDOW_MS ? earlier.sequence : null;
+  }
+
+  /** @param wireId the id that is remembered: another one than the message's where it is stored again */
+  append(partition: number, messageId: string, body: string, wireId = messageId): { sequence: number; duplicate: boolean } {
     const { nowMs } = this.#scheduler;
-    const earlier = this.#seen.get(messageId);
-    if (earlier !== undefined && nowMs - earlier.atMs < DEDUPE_WINDOW_MS) return { sequence: earlier.sequence, duplicate: true };
+    const earlier = this.sequenceOf(wireId);
+    if (earlier !== null) return { sequence: earlier, duplicate: true };
     this.last += 1;
     const entry = { sequence: this.last, messageId, body, partition, storedAtMs: this.#storedAt() };
     this.entries.set(this.last, entry);
-    this.#seen.set(messageId, { sequence: this.last, atMs: nowMs });
+    this.#seen.set(wireId, { sequence: this.last, atMs: nowMs });
     this.#scheduler.note(`stored ${this.last} for ${partition}: ${messageId}`);
     this.#watch.appended(entry);
     for (const follower of this.followers) if (follower.partition === partition) follower.wake();
@@ -143,12 +150,18 @@ export class ModelBroker {
     this.first = Math.max(this.first, end);
   }
 
-  publish(kind: WorkKind, messageId: string, body: string, earlierDeliveries = 0): { duplicate: boolean } {
+  /** Whether an item is within the dedupe window. */
+  hasItem(wireId: string): boolean {
+    const seenAtMs = this.#seenItems.get(wireId);
+    return seenAtMs !== undefined && this.#scheduler.nowMs - seenAtMs < DEDUPE_WINDOW_MS;
+  }
+
+  /** @param wireId the id that is remembered: another one than the item's where it is stored again */
+  publish(kind: WorkKind, messageId: string, body: string, earlierDeliveries = 0, wireId = messageId): { duplicate: boolean } {
     const { nowMs } = this.#scheduler;
-    const seenAtMs = this.#seenItems.get(messageId);
     this.#watch.published(kind, messageId, body);
-    if (seenAtMs !== undefined && nowMs - seenAtMs < DEDUPE_WINDOW_MS) return { duplicate: true };
-    this.#seenItems.set(messageId, nowMs);
+    if (this.hasItem(wireId)) return { duplicate: true };
+    this.#seenItems.set(wireId, nowMs);
     this.items.push({ kind, messageId, body, publishedAtMs: nowMs, delivery: earlierDeliveries, lease: 0, state: 'ready', timer: null });
     return { duplicate: false };
   }

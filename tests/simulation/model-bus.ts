@@ -2,15 +2,23 @@ import type { Bus, CommandLog, LogPosition, StoredCommand, WorkItem, WorkQueue }
 import { maxDispatchBytes } from '../../bus/dispatch-limits.ts';
 import { CommandReader } from '../../bus/nats/commands/command-reader.ts';
 import { LogFingerprint } from '../../bus/nats/commands/log-fingerprint.ts';
+import type { StoredPublish } from '../../bus/nats/connection/stored-publish.ts';
+import { itemStore } from '../../bus/nats/work/store-item.ts';
 import { fingerprintOf, hasFingerprint } from '../../bus/position-fingerprint.ts';
+import { addresses, subjectOf } from '../../bus/subjects.ts';
 import { SwitchyardError } from '../../shared/errors/switchyard-error.ts';
 import { silentLog } from '../../shared/telemetry/log.ts';
+import { brokerLost } from './broker-lost.ts';
+import type { ModelCluster } from './cluster/model-cluster.ts';
+import { simulatedPublisher } from './cluster/simulated-publish.ts';
 import type { Consumer, Follower, ModelBroker, QueuedItem } from './model-broker.ts';
 import type { Process, Scheduler } from './scheduler.ts';
 
 export interface BusOptions {
   scheduler: Scheduler;
   broker: ModelBroker;
+  /** Null: a broker of one server, whose publishes are requests. */
+  cluster: ModelCluster | null;
   process: Process;
   /** Whether the fingerprint at a reader's position is compared. */
   comparesPositions: boolean;
@@ -19,20 +27,19 @@ export interface BusOptions {
 /** The timeout of a call to a silent broker: the driver's own budget. */
 const BUDGET_MS = 8_000;
 
-/** The error of every call to a broker that has ended. */
-export const brokerLost = () => new SwitchyardError('service.unreachable', 'the connection to the broker was lost');
-
 /**
- * One process's bus. The handling of a reader's position is the product's (bus/nats/commands/command-reader.ts, log-fingerprint.ts); what
- * is modelled is the broker, and the feed of a reader. No connection is ever down: calls fail, a restart breaks every feed, and a process
+ * One process's bus. The handling of a reader's position is the product's (bus/nats/commands/command-reader.ts, log-fingerprint.ts), and so is the path of a
+ * publish to a cluster (cluster/simulated-publish.ts); what is modelled is the broker, and the feed of a reader. No connection is ever down: calls fail, a restart breaks every feed, and a process
  * that is cut off receives nothing until it has reconnected.
  */
 export function openModelBus(options: BusOptions): Bus {
   const { broker, process } = options;
+  const { cluster } = options;
+  const publish = cluster === null ? null : simulatedPublisher({ ...options, cluster });
   const nothing = { ready: async () => {}, stop: async () => {} };
   return {
-    commands: commandLogOf(options),
-    work: workQueueOf(options),
+    commands: commandLogOf(options, publish),
+    work: workQueueOf(options, publish),
     notices: {
       publish: (subject, body) => {
         if (process.state !== 'dead') broker.publishNotice(process, subject, body);
@@ -69,7 +76,7 @@ async function unused(): Promise<never> {
   throw new TypeError('nothing is as large as a blob here');
 }
 
-function commandLogOf(options: BusOptions): CommandLog {
+function commandLogOf(options: BusOptions, publish: StoredPublish | null): CommandLog {
   const { scheduler, broker, process, comparesPositions } = options;
   const logFingerprint = new LogFingerprint();
   const ask = askerOf(options);
@@ -86,7 +93,12 @@ function commandLogOf(options: BusOptions): CommandLog {
     return logFingerprint.confirms(position, checkedAt, async (sequence) => broker.at(sequence));
   };
   return {
-    append: (partition, messageId, body) => ask(`append ${partition}`, () => broker.append(partition, messageId, body)),
+    async append(partition, messageId, body) {
+      if (publish === null) return ask(`append ${partition}`, () => broker.append(partition, messageId, body));
+      const stored = await publish(subjectOf(addresses.commands, partition), messageId, body);
+      if (!stored.duplicate) logFingerprint.record(stored.sequence, messageId);
+      return stored;
+    },
     read(partition, after, handler, { maxBatch = 128, onRestart = () => {} } = {}) {
       return new CommandReader({
         ...{ partition, after, maxBatch, handler, onRestart, log: silentLog },
@@ -197,7 +209,7 @@ class ModelFeed implements Follower {
   }
 }
 
-function workQueueOf(options: BusOptions): WorkQueue {
+function workQueueOf(options: BusOptions, publish: StoredPublish | null): WorkQueue {
   const { broker, process } = options;
   const ask = askerOf(options);
   const itemOf = (item: QueuedItem, lease: number, ackWaitMs: number): WorkItem => {
@@ -220,7 +232,8 @@ function workQueueOf(options: BusOptions): WorkQueue {
     };
   };
   return {
-    publish: (kind, messageId, body, earlier) => ask(`publish ${kind}`, () => broker.publish(kind, messageId, body, earlier)),
+    publish:
+      publish === null ? (kind, messageId, body, earlier) => ask(`publish ${kind}`, () => broker.publish(kind, messageId, body, earlier)) : itemStore(publish),
     consume(kind, { concurrency, ackWaitMs }, handler) {
       const consumer: Consumer = {
         ...{ process, kind, concurrency, ackWaitMs, inFlight: 0 },

@@ -50,7 +50,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a second reply that is checked, too',
-    caughtAt: 13,
+    caughtAt: 18,
     patch: {
       file: 'actors/kinds/turn/check-states.ts',
       find: 'const { isToCheck: _, ...engine } = engineOf(context);',
@@ -213,6 +213,15 @@ export const plantedFaults: readonly PlantedFault[] = [
     name: 'a cancelled run that does not wait for a call that has begun',
     caughtAt: 4,
     patch: { file: 'actors/inputs/run-facts.ts', find: 'isClaimed: (effectId) => claimed.has(effectId),', replace: 'isClaimed: () => false,' },
+  },
+  {
+    name: 'a command that counts as stored when its leader answers without a sequence',
+    caughtAt: 93,
+    patch: {
+      file: 'bus/nats/connection/store-message.ts',
+      find: 'if (error?.err_code === IN_PROCESS || (duplicate && seq === 0)) throw new InProcessError();',
+      replace: 'if (error?.err_code === IN_PROCESS) throw new InProcessError();',
+    },
   },
   { name: 'the message at the cursor not compared', caughtAt: 72, options: { comparesPositions: false } },
 ];

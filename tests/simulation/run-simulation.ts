@@ -55,7 +55,7 @@ export async function runSimulation(options: SimulationOptions): Promise<Outcome
   // A worker that settles no call breaks no rule: everything ends at its deadline.
   const replies = (rows['events'] ?? []).filter((row) => row['kind'] === 'assistant_message').length;
   const succeeded = (rows['runs'] ?? []).filter((row) => row['state'] === 'succeeded').length;
-  const passed = { ...watch.counts, ...watch.logs.counts, ...counts, replies, succeeded, seconds: (nowMs - EPOCH_MS) / 1_000 };
+  const passed = { ...watch.counts, ...watch.logs.counts, ...simulation.cluster?.counts, ...counts, replies, succeeded, seconds: (nowMs - EPOCH_MS) / 1_000 };
   return { seed: options.seed, violations: watch.violations, steps, trace, traceHash, counts: passed, rows };
 }
 
@@ -181,7 +181,7 @@ async function startMissing(simulation: Simulation): Promise<void> {
 function injectSharedFault(simulation: Simulation): void {
   const { scheduler, hosts } = simulation;
   const { chance } = scheduler;
-  const what = chance.below(17);
+  const what = chance.below(simulation.cluster === null ? 17 : 23);
   if (what < 6) {
     const jumpMs = chance.pick([2_000, 10_000, 30_000, 70_000]);
     scheduler.note(`${jumpMs} ms pass unseen`);
@@ -190,7 +190,9 @@ function injectSharedFault(simulation: Simulation): void {
     if (hosts.length > 0) chance.pick(hosts).process.skewMs = chance.below(2 * MOST_SKEW_MS) - MOST_SKEW_MS;
   } else if (what < 11) simulation.loseLeader();
   else if (what < 13) simulation.restartBroker();
-  else simulation.loseStore();
+  else if (what < 17) simulation.loseStore();
+  else if (what < 20) simulation.loseLeader();
+  else simulation.slowBroker();
 }
 
 /** Without further faults: executes all that is in flight, then advances time. @returns what is left over */
@@ -198,6 +200,7 @@ async function comeToRest(simulation: Simulation): Promise<string[]> {
   const { scheduler, environment, gateway } = simulation;
   scheduler.note('rest');
   environment.isFaultFree = true;
+  simulation.cluster?.recover();
   for (const process of [...scheduler.processes]) simulation.wake(process);
   for (const host of simulation.hosts) simulation.reconnect(host);
   if (simulation.workers.length === 0) await simulation.startWorker();

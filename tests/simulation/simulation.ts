@@ -7,12 +7,15 @@ import { policyBundle } from '../../services/actor-host/test-support/policy-bund
 import { storeBundle } from '../../shared/config/bundle-store.ts';
 import { evaluationStore } from '../../shared/config/evaluation-store.ts';
 import type { Database, NamedStatement, Queryable, QueryResult } from '../../shared/storage/database.ts';
+import { brokerLost } from './broker-lost.ts';
+import { commandStream, workStream } from './cluster/broker-streams.ts';
+import { ModelCluster } from './cluster/model-cluster.ts';
 import { comparingBundle, comparingEvaluations, engineBundle } from './engine-bundle.ts';
 import { Environment, TOOLS } from './environment.ts';
 import { EventWatch } from './event-rules.ts';
 import { Gateway } from './gateway.ts';
 import { ModelBroker } from './model-broker.ts';
-import { type BusOptions, brokerLost, openModelBus } from './model-bus.ts';
+import { type BusOptions, openModelBus } from './model-bus.ts';
 import type { Fence } from './model-commit.ts';
 import { ModelDatabase, storeToolServer, storeTools } from './model-database.ts';
 import { ModelTables } from './model-rows.ts';
@@ -56,6 +59,8 @@ export class Simulation {
   readonly #database: ModelDatabase;
   readonly watch: Watch;
   readonly broker: ModelBroker;
+  /** Of some schedules. The broker of the others is one server. */
+  readonly cluster: ModelCluster | null;
   readonly environment: Environment;
   readonly gateway: Gateway;
   readonly hosts: Host[] = [];
@@ -66,6 +71,7 @@ export class Simulation {
     noticesLost: 0,
     cutOffs: 0,
     leadersLost: 0,
+    slowed: 0,
     turnsWithTools: 0,
     turnsWithSearch: 0,
     turnsWithDocuments: 0,
@@ -93,6 +99,7 @@ export class Simulation {
     this.#database = new ModelDatabase(this.model.tables, this.model.nowMs, withdrawal);
     this.watch = new Watch(this.scheduler, this.model.tables);
     this.broker = new ModelBroker(this.scheduler, this.watch);
+    this.cluster = isCluster(options.seed) ? this.#openCluster() : null;
     this.environment = new Environment(this.scheduler, this.watch, new EventWatch(this.model.tables, this.watch));
     const process = this.scheduler.process('gateway', 'gateway');
     this.gateway = new Gateway({
@@ -209,13 +216,15 @@ export class Simulation {
     this.scheduler.note('the broker restarts');
     this.scheduler.breakOff(brokerLost);
     this.broker.restart({ forgets: this.scheduler.chance.oneIn(2) });
+    this.cluster?.restart();
   }
 
   /** One of three servers of the broker is lost: its clients connect to another, and what they had asked was executed or not. */
   loseLeader(): void {
-    const { broker, scheduler } = this;
+    const { broker, cluster, scheduler } = this;
     scheduler.note('another server of the broker leads');
     this.counts.leadersLost += 1;
+    cluster?.loseServer();
     const isLost = () => scheduler.chance.oneIn(3);
     for (const process of scheduler.processes) {
       if (process.state === 'dead' || broker.isCutOff(process) || !isLost()) continue;
@@ -225,10 +234,18 @@ export class Simulation {
     broker.changeLeader(isLost);
   }
 
+  /** Two of three servers of the broker are late to store what the third one has. */
+  slowBroker(): void {
+    this.scheduler.note('the broker is slow');
+    this.counts.slowed += 1;
+    this.cluster?.beSlow();
+  }
+
   /** The broker's store is rolled back, or lost. */
   loseStore(): void {
-    const { broker, scheduler, watch } = this;
+    const { broker, cluster, scheduler, watch } = this;
     scheduler.breakOff(brokerLost);
+    cluster?.restart();
     if (scheduler.chance.oneIn(3)) {
       scheduler.note('the log is lost');
       watch.losing(() => false);
@@ -299,8 +316,15 @@ export class Simulation {
     };
   }
 
+  #openCluster(): ModelCluster {
+    const { scheduler, broker, watch } = this;
+    const stores = { work: workStream(broker), cmd: commandStream(broker) };
+    return new ModelCluster({ scheduler, broker, isCluster: true, stores, breach: (rule, what) => watch.breach(rule, what) });
+  }
+
   #busOf(process: Process): Bus {
-    const options: BusOptions = { scheduler: this.scheduler, broker: this.broker, process, comparesPositions: this.#options.comparesPositions ?? true };
+    const { scheduler, broker, cluster } = this;
+    const options: BusOptions = { scheduler, broker, cluster, process, comparesPositions: this.#options.comparesPositions ?? true };
     return openModelBus(options);
   }
 
@@ -348,6 +372,11 @@ export class Simulation {
     this.#numbers += 1;
     return `${what}-${this.#numbers}`;
   }
+}
+
+/** Of some schedules: publishes are those of the driver, and go to three servers. */
+function isCluster(seed: number): boolean {
+  return seed % 5 === 3;
 }
 
 /** Of some schedules: the events of all sessions are posted. */

@@ -10,8 +10,8 @@ import type { StoredPublish } from '../connection/stored-publish.ts';
 import { streams } from '../streams.ts';
 import type { Closable } from '../types.ts';
 import { Dispatcher } from './dispatcher.ts';
-import { deliveryHeaders } from './earlier-deliveries.ts';
 import { PauseDetector } from './pause-detector.ts';
+import { itemStore } from './store-item.ts';
 import { WorkConsumer } from './work-consumer.ts';
 import { WorkStreamWatch } from './work-stream-watch.ts';
 
@@ -35,12 +35,7 @@ export function natsWorkQueue({ link, isLocal, clock, publish, budgetMs, log }: 
   const dispatcher = new Dispatcher({ link, clock, log });
   const watch = new WorkStreamWatch(link, budgetMs, log);
   let stopping = false;
-  const store = async (kind: WorkKind, messageId: string, body: string, earlierDeliveries = 0) => {
-    // An item that may be stored twice is executed only while its effect is open.
-    const headersAgain = () => deliveryHeaders(earlierDeliveries + 1);
-    const { duplicate } = await publish(workQueues[kind].pattern, messageId, body, deliveryHeaders(earlierDeliveries), headersAgain);
-    return { duplicate };
-  };
+  const store = itemStore(publish);
   return {
     publish: store,
     dispatch(kind, messageId, body) {

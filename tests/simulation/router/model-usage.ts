@@ -37,11 +37,17 @@ export class ModelUsage {
     this.#broker = broker;
   }
 
-  append(messageId: string, body: string): void {
+  /** Whether a message is within the dedupe window. */
+  has(wireId: string): boolean {
+    const seenAtMs = this.#seen.get(wireId);
+    return seenAtMs !== undefined && this.#scheduler.nowMs - seenAtMs < DEDUPE_WINDOW_MS;
+  }
+
+  /** @param wireId the id that is remembered: another one than the message's where it is stored again */
+  append(messageId: string, body: string, wireId: string): void {
     const { nowMs } = this.#scheduler;
-    const seenAtMs = this.#seen.get(messageId);
-    if (seenAtMs !== undefined && nowMs - seenAtMs < DEDUPE_WINDOW_MS) return;
-    this.#seen.set(messageId, nowMs);
+    if (this.has(wireId)) return;
+    this.#seen.set(wireId, nowMs);
     this.records.push({ messageId, body, storedAtMs: nowMs, state: 'ready', timer: null });
     for (const { generationId, reserved } of [JSON.parse(body) as UsageRecord | UsageRecord[]].flat()) {
       if (!this.stored.has(generationId)) this.stored.set(generationId, { atMs: nowMs, isReserved: reserved });

@@ -17,7 +17,7 @@ interface PlantedRouterFault {
 export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   {
     name: 'a record lost: its append is not awaited',
-    caughtAt: 23,
+    caughtAt: 1,
     rule: 'one row',
     patch: {
       file: 'services/router-worker/usage-recorder.ts',
@@ -27,7 +27,7 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   },
   {
     name: 'a record lost: a batch counts as written although its transaction failed',
-    caughtAt: 11,
+    caughtAt: 34,
     rule: 'one row',
     patch: {
       file: 'services/router-worker/ledger/ledger.ts',
@@ -35,10 +35,10 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
       replace: "if (!UNUSABLE_VALUE.test(sqlStateOf(error) ?? '')) return;",
     },
   },
-  { name: 'a record twice: no check of the generation id', caughtAt: 20, rule: 'one row', options: { ledger: { ...ALL_RULES, dedupes: false } } },
+  { name: 'a record twice: no check of the generation id', caughtAt: 8, rule: 'one row', options: { ledger: { ...ALL_RULES, dedupes: false } } },
   {
     name: 'a redelivered record counted again in what its key has spent',
-    caughtAt: 20,
+    caughtAt: 8,
     rule: 'sum',
     options: { ledger: { ...ALL_RULES, countsInserted: false } },
   },
@@ -46,7 +46,7 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   { name: 'a reservation that lapses before its end', caughtAt: 2, rule: 'lapse', options: { ledger: { ...ALL_RULES, waitsForEnd: false } } },
   {
     name: 'a reservation that lapses while its record waits in the log',
-    caughtAt: 576,
+    caughtAt: 200,
     rule: 'lapse',
     patch: {
       file: 'services/router-worker/ledger/lapse-reservations.ts',
@@ -54,16 +54,16 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
       replace: 'oldestAtMs === null ? nowMs : nowMs',
     },
   },
-  { name: 'an interim record of a dead call that is not found', caughtAt: 289, rule: 'one row', options: { ledger: { ...ALL_RULES, findsOverdue: false } } },
+  { name: 'an interim record of a dead call that is not found', caughtAt: 13, rule: 'one row', options: { ledger: { ...ALL_RULES, findsOverdue: false } } },
   {
     name: 'a terminal frame that does not wait for the record',
-    caughtAt: 25,
+    caughtAt: 2,
     rule: 'record first',
     patch: { file: 'services/router-worker/call-record.ts', find: 'return isReserved ? this.#stored : null;', replace: 'return null;' },
   },
   {
     name: 'a call that is sent before its credit is reserved',
-    caughtAt: 3,
+    caughtAt: 13,
     rule: 'limit',
     patch: {
       file: 'services/router-gateway/key-admission.ts',
@@ -73,7 +73,7 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   },
   {
     name: 'a call that is not queued when its worker is lost behind content',
-    caughtAt: 84,
+    caughtAt: 40,
     rule: 'one row',
     patch: {
       file: 'services/router-gateway/call-sender.ts',
@@ -83,7 +83,7 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   },
   {
     name: 'requests of a minute that are read before they are counted',
-    caughtAt: 5,
+    caughtAt: 64,
     rule: 'rate',
     patch: {
       file: 'shared/rates/rate-limits.ts',
@@ -94,7 +94,7 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   },
   {
     name: 'tokens of a minute that are counted by a process alone',
-    caughtAt: 18,
+    caughtAt: 63,
     rule: 'rate',
     patch: {
       file: 'shared/rates/rate-limits.ts',
@@ -104,7 +104,7 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   },
   {
     name: 'a stream that is resumed behind its next event',
-    caughtAt: 2,
+    caughtAt: 1,
     rule: 'text',
     patch: {
       file: 'services/router-gateway/routes/resume-generation.ts',
@@ -114,7 +114,7 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   },
   {
     name: 'an interim record that is given up when the record of its call is in the log',
-    caughtAt: 14,
+    caughtAt: 13,
     rule: 'one row',
     patch: {
       file: 'services/router-worker/interim/interim-records.ts',
@@ -125,7 +125,7 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   },
   {
     name: 'a publish that is repeated under another message id',
-    caughtAt: 3,
+    caughtAt: 8,
     rule: 'message id',
     patch: {
       file: 'bus/nats/connection/stored-publish.ts',
@@ -136,7 +136,7 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   },
   {
     name: 'a publish that counts as stored when a broker without a leader refuses it',
-    caughtAt: 14,
+    caughtAt: 11,
     rule: 'stored',
     patch: {
       file: 'bus/nats/connection/store-message.ts',
@@ -145,8 +145,28 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
     },
   },
   {
+    name: 'a publish that counts as stored when its leader answers without a sequence',
+    caughtAt: 32,
+    rule: 'stored',
+    patch: {
+      file: 'bus/nats/connection/store-message.ts',
+      find: 'if (error?.err_code === IN_PROCESS || (duplicate && seq === 0)) throw new InProcessError();',
+      replace: 'if (error?.err_code === IN_PROCESS) throw new InProcessError();',
+    },
+  },
+  {
+    name: 'a publish that is repeated under another message id as soon as its leader has it in process',
+    caughtAt: 256,
+    rule: 'doubled',
+    patch: {
+      file: 'bus/nats/connection/stored-publish.ts',
+      find: 'if (performance.now() - inProcessSince >= LOST_AFTER_MS) {',
+      replace: 'if (inProcessSince !== null) {',
+    },
+  },
+  {
     name: 'a call that counts as not sent when the reply to its publish is late',
-    caughtAt: 71,
+    caughtAt: 1795,
     rule: 'released',
     patch: { file: 'services/router-gateway/routes/model-call.ts', find: 'fail(error, isRefusal(error));', replace: 'fail(error, !isRefusal(error));' },
   },

@@ -1,26 +1,24 @@
 import type { Bus, ConsumeOptions, UsageLog, WorkItem, WorkKind, WorkQueue } from '../../../bus/bus.ts';
 import { dispatchedItem, dispatchedLeaseMs } from '../../../bus/dispatched-item.ts';
+import { itemStore, type StoreItem } from '../../../bus/nats/work/store-item.ts';
 import { pauseFor } from '../../../bus/pause.ts';
+import { addresses, subjectOf } from '../../../bus/subjects.ts';
 import { textOfUtf8 } from '../../../bus/text-of-utf8.ts';
 import { SwitchyardError } from '../../../shared/errors/switchyard-error.ts';
 import { silentLog } from '../../../shared/telemetry/log.ts';
+import type { ModelCluster } from '../cluster/model-cluster.ts';
+import { simulatedPublisher } from '../cluster/simulated-publish.ts';
 import { askerOf, type BusOptions, openModelBus } from '../model-bus.ts';
 import type { Process } from '../scheduler.ts';
 import { type ModelTokens, tokenStreamOf } from './model-tokens.ts';
 import type { ModelUsage } from './model-usage.ts';
-import { publisherOf } from './simulated-publish.ts';
 import type { Wire } from './wire.ts';
 
-/** For the broker's reply to a record; then the driver sends it again. */
-const STORE_MS = 5_000;
+const USAGE_SUBJECT = subjectOf(addresses.usage);
 /** Of a batch of records that a handler rejected. */
 const REJECTED_MS = 500;
-/** One in so many records is refused, as when the log is full. */
-const REFUSED_ONE_IN = 25;
 /** After which a process notices that its connection is half-open. */
 const NOTICED_MS = 4_000;
-/** Before a record is sent again that a broker without a leader has refused. */
-const LEADERLESS_MS = 250;
 
 /** A consumer of dispatched items. */
 interface DispatchConsumer extends Pick<ConsumeOptions, 'concurrency' | 'ackWaitMs'> {
@@ -38,23 +36,19 @@ export interface RouterBroker {
   dispatchConsumers: DispatchConsumer[];
   /** When processes were cut off. */
   cutAtMs: Map<Process, number>;
-  /** Until then the streams have no leader: what is published is refused. */
-  leaderlessUntilMs: number;
-  /** From now on nothing is refused. */
-  isFaultFree: boolean;
+  /** Of each process. */
+  stores: Map<Process, StoreItem>;
   /** A worker has got a call. */
   taken(process: Process, messageId: string): void;
   /** A call has reached the broker. */
   arrived(messageId: string, body: string): void;
-  /** The broker has said that an item is on the queue. */
-  confirmed(messageId: string): void;
   /** A worker gives up a dispatched call. */
   givenUp(process: Process, messageId: string): void;
   /** An item could not be put on the queue, or it is not known. */
   unpublished(messageId: string): void;
 }
 
-export type RouterBusOptions = BusOptions & { router: RouterBroker };
+export type RouterBusOptions = BusOptions & { cluster: ModelCluster; router: RouterBroker };
 
 /** One process's bus: that of the sessions' simulation with frames, usage records and dispatched calls. */
 export function openRouterBus(options: RouterBusOptions): Bus {
@@ -72,31 +66,22 @@ export function openRouterBus(options: RouterBusOptions): Bus {
   };
 }
 
-/** Kept here and sent again until the broker has replied. */
+/** As the driver's: sent again until the broker has replied (usage-log.ts). Records of one tick are not packed. */
 function usageOf(options: RouterBusOptions): UsageLog {
-  const { scheduler, broker, process, router } = options;
-  const { usage, wire } = router;
+  const { process, router } = options;
+  const { usage } = router;
   const ask = askerOf(options);
-  const tryOnce = (messageId: string, body: string) =>
-    new Promise<boolean>((resolve, reject) => {
-      const again = () => void pauseFor(LEADERLESS_MS).then(() => resolve(false));
-      const timer = scheduler.setTimer(process, () => resolve(false), STORE_MS, null);
-      wire.send(process, () => {
-        const hasLeader = scheduler.nowMs >= router.leaderlessUntilMs;
-        const isRefused = hasLeader && !router.isFaultFree && scheduler.chance.oneIn(REFUSED_ONE_IN);
-        if (hasLeader && !isRefused) usage.append(messageId, body);
-        // A reply that is lost on its way, as any notice.
-        scheduler.post(process, broker.nextKey('reply'), 'receives the reply to a record', () => {
-          scheduler.clear(timer);
-          if (!hasLeader) again();
-          else if (isRefused) reject(new SwitchyardError('bus.full', 'the usage log is full'));
-          else resolve(true);
-        });
-      });
-    });
+  const publish = simulatedPublisher(options);
   return {
     async append(messageId, body) {
-      while (!(await tryOnce(messageId, body)));
+      for (;;) {
+        try {
+          await publish(USAGE_SUBJECT, messageId, body);
+          return;
+        } catch (error) {
+          if (!(error instanceof SwitchyardError) || error.code !== 'service.unreachable') throw error;
+        }
+      }
     },
     consume(handler, { maxBatch }) {
       const consumer: ModelUsage['consumers'][number] = {
@@ -130,7 +115,8 @@ function usageOf(options: RouterBusOptions): UsageLog {
 function workOf(options: RouterBusOptions, base: WorkQueue): WorkQueue {
   const { scheduler, process, router } = options;
   const refusals = new Set<(messageId: string) => void>();
-  const publish = publisherOf(options);
+  const publish = itemStore(simulatedPublisher(options));
+  router.stores.set(process, publish);
   const dispatched = (kind: WorkKind, messageId: string, body: string, publishedAtMs: number) => {
     const consumers = router.dispatchConsumers.filter((one) => one.kind === kind && !router.cutAtMs.has(one.process));
     if (consumers.length === 0) {
@@ -198,7 +184,8 @@ interface Dispatched {
 function takeDispatched(sender: RouterBusOptions, consumer: DispatchConsumer, { kind, messageId, body, publishedAtMs, deliveredAtMs }: Dispatched): void {
   const { scheduler, router } = sender;
   const { process, ackWaitMs, inFlight, concurrency } = consumer;
-  const publish = publisherOf({ ...sender, process });
+  const publish = router.stores.get(process);
+  if (publish === undefined) throw new TypeError(`${process.id} has no bus`);
   const ask = askerOf({ ...sender, process });
   const store = (earlierDeliveries: number) => publish(kind, messageId, body, earlierDeliveries);
   const ageMs = scheduler.nowMs - deliveredAtMs;

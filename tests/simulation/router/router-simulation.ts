@@ -1,7 +1,9 @@
 import type { RouterCall } from '../../../bus/messages/router.ts';
 import { keyReferenceOf } from '../../../shared/keys/key-reference.ts';
+import { brokerLost } from '../broker-lost.ts';
+import { commandStream, workStream } from '../cluster/broker-streams.ts';
+import { ModelCluster } from '../cluster/model-cluster.ts';
 import { ModelBroker } from '../model-broker.ts';
-import { brokerLost } from '../model-bus.ts';
 import { chanceOf } from '../random.ts';
 import { type Process, Scheduler } from '../scheduler.ts';
 import { type LedgerRules, LedgerTables } from './ledger-tables.ts';
@@ -15,13 +17,15 @@ import { config, keys, requestOf } from './router-setup.ts';
 import { RouterWatch } from './router-watch.ts';
 import { SimulatedClient } from './simulated-client.ts';
 import { SimulatedProviders } from './simulated-provider.ts';
-import { PUBLISHES } from './simulated-publish.ts';
+import { usageStream } from './usage-stream.ts';
 import { Wire } from './wire.ts';
 
 /** Of wall clocks. */
 const MOST_SKEW_MS = 1_000;
 /** Begins at noon, so that no window of a key ends within a schedule. */
 const NOON_MS = 12 * 3_600_000;
+/** One in so many records is refused, as when the log is full. */
+const REFUSED_ONE_IN = 25;
 
 export interface RouterSimulationOptions {
   seed: number;
@@ -43,6 +47,9 @@ export class RouterSimulation {
   readonly watch: RouterWatch;
   readonly broker: ModelBroker;
   readonly router: RouterBroker;
+  readonly cluster: ModelCluster;
+  /** From now on nothing is refused. */
+  isFaultFree = false;
   readonly providers: SimulatedProviders;
   readonly #cache: ModelCache;
   readonly gateways: SimulatedGateway[] = [];
@@ -50,7 +57,7 @@ export class RouterSimulation {
   readonly clients: SimulatedClient[] = [];
   /** As they are published again, by id. */
   readonly #actorCalls = new Map<string, string>();
-  readonly counts = { kills: 0, pauses: 0, cutOffs: 0, restarts: 0, outages: 0, resumed: 0, storesLost: 0, leadersLost: 0 };
+  readonly counts = { kills: 0, pauses: 0, cutOffs: 0, restarts: 0, outages: 0, resumed: 0, storesLost: 0, leadersLost: 0, slowed: 0 };
   #numbers = 0;
 
   constructor({ seed, ledger }: RouterSimulationOptions) {
@@ -67,15 +74,19 @@ export class RouterSimulation {
       tokens: new ModelTokens(scheduler, this.broker, (subject, frame) => this.watch.frame(subject, frame, usage)),
       wire: new Wire(scheduler, this.broker),
       dispatchConsumers: [],
-      leaderlessUntilMs: 0,
+      stores: new Map(),
       cutAtMs: new Map(),
-      isFaultFree: false,
       arrived: (callId, body) => this.watch.arrived(callId, body),
-      confirmed: (callId) => this.watch.confirmed(callId),
       taken: (process, callId) => this.watch.taken(process, callId),
       unpublished: (callId) => this.watch.unpublished.add(callId),
       givenUp: (process, callId) => this.watch.givenUp(process, callId),
     };
+    const isFull = () => !this.isFaultFree && scheduler.chance.oneIn(REFUSED_ONE_IN);
+    this.cluster = new ModelCluster({
+      ...{ scheduler, broker: this.broker, isCluster: !scheduler.chance.oneIn(3) },
+      stores: { cmd: commandStream(this.broker), work: workStream(this.broker, this.router.arrived), usage: usageStream(usage, isFull) },
+      breach: (rule, what) => this.watch.breach(rule, what),
+    });
     this.providers = new SimulatedProviders(scheduler);
     this.#cache = new ModelCache(scheduler);
   }
@@ -199,27 +210,27 @@ export class RouterSimulation {
     const forgets = chance.oneIn(2);
     this.broker.restart({ forgets });
     this.router.usage.restart({ forgets });
+    this.cluster.restart();
     this.router.tokens.restart();
   }
 
-  /**
-   * Another server of the broker leads, and for a while none does. Of what is in flight some was stored by the former leader, which replies late or never; the
-   * rest is refused until there is a leader. Its sender repeats it under the same id.
-   */
-  async loseLeader(): Promise<void> {
-    const { broker, router, scheduler } = this;
-    const { chance } = scheduler;
-    scheduler.note('the broker loses its leader');
+  /** Of three servers of the broker one is lost. Senders repeat what is not stored. */
+  loseLeader(): void {
+    const { broker, cluster, router, scheduler } = this;
+    if (!cluster.isCluster) return;
+    scheduler.note('the broker loses a server');
     this.counts.leadersLost += 1;
-    const publishes = scheduler.parked.filter(({ label, outcome }) => outcome === null && label.includes(PUBLISHES));
-    for (const op of publishes) {
-      if (chance.oneIn(3)) continue;
-      await scheduler.carryOut(op);
-      if (chance.oneIn(2)) op.outcome = { error: brokerLost() };
-    }
-    router.leaderlessUntilMs = scheduler.nowMs + chance.pick([500, 2_000, 6_000]);
-    broker.changeLeader(() => chance.oneIn(3));
+    cluster.loseServer();
+    broker.changeLeader(() => scheduler.chance.oneIn(3));
     router.usage.restart({ forgets: false });
+  }
+
+  /** Two of three servers of the broker are late to store what the third one has. */
+  slowBroker(): void {
+    if (!this.cluster.isCluster) return;
+    this.scheduler.note('the broker is slow');
+    this.counts.slowed += 1;
+    this.cluster.beSlow();
   }
 
   /** Queued calls, usage records and frames are gone. An actor host, which is no part of this simulation, publishes its open calls again. */
@@ -231,6 +242,7 @@ export class RouterSimulation {
     for (const { messageId } of broker.items) watch.lost.add(messageId);
     for (const callId of router.usage.lose()) watch.lost.add(callId);
     broker.lose();
+    this.cluster.restart();
     router.tokens.restart();
     for (const [callId, body] of this.#actorCalls) if (tables.effects.get(callId) === true) broker.publish('router.turn', callId, body);
   }
@@ -264,10 +276,10 @@ export class RouterSimulation {
   }
 
   #footing(process: Process): RouterFooting {
-    const { scheduler, broker, router, providers } = this;
+    const { scheduler, broker, cluster, router, providers } = this;
     return {
       process,
-      bus: openRouterBus({ scheduler, broker, process, comparesPositions: true, router }),
+      bus: openRouterBus({ scheduler, broker, cluster, process, comparesPositions: true, router }),
       database: this.database.of(process),
       cache: this.#cache.of(process),
       clock: { nowMs: () => scheduler.nowMs + process.skewMs },

@@ -8,7 +8,8 @@ const SCHEDULES_OF: Record<Tier, number> = { fast: 150, normal: 200, deep: 20_00
 const FEWEST_STEPS = 60;
 /** What happens in any 200 of them. */
 const OCCURRING = [
-  ...['kills', 'pauses', 'cutOffs', 'restarts', 'outages', 'storesLost', 'leadersLost', 'redeliveries', 'lapsed'],
+  ...['kills', 'pauses', 'cutOffs', 'restarts', 'outages', 'storesLost', 'leadersLost', 'slowed', 'redeliveries', 'lapsed'],
+  ...['noResponders', 'inProcess', 'dropped', 'storedAgain'],
   ...['noCredit', 'rateLimited', 'unavailable', 'actors', 'withFile', 'resumedToEnd'],
 ];
 

@@ -47,7 +47,7 @@ export async function runRouterSimulation(options: RouterSimulationOptions): Pro
   return { seed: options.seed, violations: watch.violations, steps, trace, traceHash, counts: countsOf(simulation) };
 }
 
-function countsOf({ counts, clients, actorCalls, providers, router, tables, watch, scheduler }: RouterSimulation): Record<string, number> {
+function countsOf({ counts, cluster, clients, actorCalls, providers, router, tables, watch, scheduler }: RouterSimulation): Record<string, number> {
   const withStatus = (status: number) => clients.filter((client) => client.status === status).length;
   const unbilled = clients.filter(({ callId }) => callId !== null && watch.wasTaken(callId) && !tables.ledger.has(callId)).length;
   const seconds = Math.round((scheduler.nowMs - EPOCH_MS) / 1_000) - 12 * 3_600;
@@ -63,6 +63,7 @@ function countsOf({ counts, clients, actorCalls, providers, router, tables, watc
   const resumedToEnd = clients.filter(({ isResumed, body }) => isResumed && body.includes('[DONE]')).length;
   return {
     ...counts,
+    ...cluster.counts,
     ...calls,
     withFile: providers.withFile,
     lapsed,
@@ -155,9 +156,10 @@ async function injectFault(simulation: RouterSimulation): Promise<void> {
   if (what < 78) return processes.length > 0 ? simulation.reconnect(chance.pick(processes)) : undefined;
   if (what < 79) return simulation.restartBroker();
   if (what < 81) return simulation.loseStore();
-  if (what < 83) return simulation.loseLeader();
-  if (what < 87) return simulation.loseDatabase(chance.pick([1_000, 5_000, 30_000]));
-  if (what < 90) return void (await burst(simulation));
+  if (what < 88) return simulation.loseLeader();
+  if (what < 91) return simulation.slowBroker();
+  if (what < 94) return simulation.loseDatabase(chance.pick([1_000, 5_000, 30_000]));
+  if (what < 96) return void (await burst(simulation));
   const jumpMs = chance.pick([2_000, 7_000, 35_000, 100_000]);
   scheduler.note(`${jumpMs} ms pass unseen`);
   scheduler.nowMs += jumpMs;
@@ -188,8 +190,8 @@ async function comeToRest(simulation: RouterSimulation): Promise<string[]> {
   const { scheduler, gateways, workers } = simulation;
   scheduler.note('rest');
   simulation.providers.isFaultFree = true;
-  simulation.router.isFaultFree = true;
-  simulation.router.leaderlessUntilMs = 0;
+  simulation.isFaultFree = true;
+  simulation.cluster.recover();
   simulation.recoverDatabase();
   for (const process of [...gateways.map((gateway) => gateway.process), ...workers]) {
     simulation.wake(process);
