@@ -18,6 +18,7 @@ export interface QueuedItem {
   delivery: number;
   /** Grows with each delivery, so that a former lease can't be extended. */
   lease: number;
+  deliveredAtMs: number;
   state: 'ready' | 'leased' | 'delayed' | 'gone';
   timer: SimulatedTimer | null;
 }
@@ -162,7 +163,7 @@ export class ModelBroker {
     this.#watch.published(kind, messageId, body);
     if (this.hasItem(wireId)) return { duplicate: true };
     this.#seenItems.set(wireId, nowMs);
-    this.items.push({ kind, messageId, body, publishedAtMs: nowMs, delivery: earlierDeliveries, lease: 0, state: 'ready', timer: null });
+    this.items.push({ kind, messageId, body, publishedAtMs: nowMs, delivery: earlierDeliveries, lease: 0, deliveredAtMs: 0, state: 'ready', timer: null });
     return { duplicate: false };
   }
 
@@ -182,6 +183,7 @@ export class ModelBroker {
     item.state = 'leased';
     item.delivery += 1;
     item.lease += 1;
+    item.deliveredAtMs = this.#scheduler.nowMs;
     this.#lapseAfter(item, consumer.ackWaitMs);
     this.#watch.handed(item, consumer);
     consumer.take(item, item.lease);
@@ -276,11 +278,12 @@ export class ModelBroker {
    * Another of three servers leads. It has what a majority has stored, which is all that was acknowledged. Feeds at the lost server end. A delivery may
    * be unknown to it: it delivers the item again and counts it anew, while its worker runs on. The former leader may deliver once more what was settled since.
    * @param isLost asked for each of these
+   * @param unknownMs only deliveries that are no older may be unknown to it
    */
-  changeLeader(isLost: () => boolean): void {
+  changeLeader(isLost: () => boolean, unknownMs = Number.POSITIVE_INFINITY): void {
     for (const follower of [...this.followers]) if (isLost()) follower.breakOff();
     for (const item of this.items) {
-      if (item.state !== 'leased' || !isLost()) continue;
+      if (item.state !== 'leased' || !isLost() || this.#scheduler.nowMs - item.deliveredAtMs > unknownMs) continue;
       item.delivery -= 1;
       this.#makeReady(item);
     }

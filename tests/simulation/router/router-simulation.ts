@@ -24,6 +24,8 @@ import { Wire } from './wire.ts';
 const MOST_SKEW_MS = 1_000;
 /** Begins at noon, so that no window of a key ends within a schedule. */
 const NOON_MS = 12 * 3_600_000;
+/** A delivery reaches the other servers within this. */
+const UNKNOWN_MS = 500;
 /** One in so many records is refused, as when the log is full. */
 const REFUSED_ONE_IN = 25;
 
@@ -221,7 +223,7 @@ export class RouterSimulation {
     scheduler.note('the broker loses a server');
     this.counts.leadersLost += 1;
     cluster.loseServer();
-    broker.changeLeader(() => scheduler.chance.oneIn(3));
+    broker.changeLeader(() => scheduler.chance.oneIn(3), UNKNOWN_MS);
     router.usage.restart({ forgets: false });
   }
 
