@@ -79,6 +79,27 @@ it('rule 98: what comes too late is stale in this turn, and is not waited for in
   expect((await reader.ofTurn('trn_3', ada, documents)).values.get('plan')).toBe('new');
 });
 
+it('rule 98: a tool that was late is waited for again after 30 s', async () => {
+  let nowMs = 1_000;
+  const fetched = new FetchedValues({ fetch: async () => {}, clock: { nowMs: () => nowMs }, log: silentLog });
+  const request: FetchRequest = { ...ada, name: 'plan', type: 'string', toolId: 'crm:plan', writtenAtMs: null, turnId: 'trn_1' };
+  const stored = { name: null, tags: [], values: [] };
+  const waits = async () => {
+    // Any look takes longer than the turn waits.
+    const read = async () => {
+      nowMs += 1_000;
+      return stored;
+    };
+    return (await fetched.of([request], read, 500)) !== null;
+  };
+  expect(await waits()).toBe(true);
+  const lateAtMs = nowMs;
+  nowMs = lateAtMs + 29_999;
+  expect(await waits()).toBe(false);
+  nowMs = lateAtMs + 30_000;
+  expect(await waits()).toBe(true);
+});
+
 it('rule 98: a turn goes on when the value can not be requested', async () => {
   const { reader } = deployment(() => {
     throw new Error('no broker');
