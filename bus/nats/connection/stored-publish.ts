@@ -68,8 +68,9 @@ export function storedPublisher({ link, budgetMs, onFull, requests = () => link.
           return await toStream.answered(() => store(Math.max(1, timeoutMs - (performance.now() - askedAt))));
         } catch (error) {
           if (!(error instanceof InProcessError)) throw error;
-          inProcessSince ??= askedAt;
-          if (performance.now() - inProcessSince >= LOST_AFTER_MS) {
+          inProcessSince ??= performance.now();
+          // Not by now: a process that was paused reads an answer late.
+          if (askedAt - inProcessSince >= LOST_AFTER_MS) {
             again += 1;
             inProcessSince = null;
           }

@@ -160,7 +160,7 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
     rule: 'doubled',
     patch: {
       file: 'bus/nats/connection/stored-publish.ts',
-      find: 'if (performance.now() - inProcessSince >= LOST_AFTER_MS) {',
+      find: 'if (askedAt - inProcessSince >= LOST_AFTER_MS) {',
       replace: 'if (inProcessSince !== null) {',
     },
   },
