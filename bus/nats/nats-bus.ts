@@ -71,8 +71,11 @@ export async function openNatsBus({
   const work = natsWorkQueue({ link, isLocal, clock, publish, budgetMs, log });
   const notices = natsNoticeBoard(link, isLocal ? new PubSub(log) : null, log);
   const local = isLocal ? new LocalFrames(log) : null;
-  const away = new AwayFrames({ isUp: () => link.areTokensUp, send: frameSender(link, log) });
-  link.onTokensBack(() => away.onBack());
+  const away = new AwayFrames({
+    send: frameSender(link, log),
+    onDropped: (frames) => log.warn({ frames }, 'frames are lost: they waited too long for their connection'),
+  });
+  link.onTokens({ away: () => away.onAway(), back: () => away.onBack() });
   const held = new HeldFrames(
     (subject, frame) => away.publish(subject, frame),
     () => local?.release(),

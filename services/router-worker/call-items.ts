@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Bus } from '#bus/bus.ts';
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import { isClientCall, ROUTER_CALL_VERSION, type RouterCall, routerCall } from '#bus/messages/router.ts';
+import { pauseFor } from '#bus/pause.ts';
 import { callLease } from '#bus/renew-lease.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import { InvalidItem, type ItemKind, type Outcome, type Refusal, type ResultCommand } from '#services/work/item-kind.ts';
@@ -43,6 +44,8 @@ import type { Setups } from './setups.ts';
 const FIRST_SURFACE = 'chat-completions';
 /** In logs: the key is known to the platform alone. */
 const PLATFORM_KEY = 'platform';
+/** How long a bus holds frames while its connection is away. */
+const FRAMES_HELD_MS = 3_000;
 const NOTHING: Published = { kind: 'nothing' };
 
 /** What is the same for all calls of this worker. */
@@ -223,7 +226,7 @@ async function settleCall(
     if (running.isLeaseLost) throw thrown;
     return 'again';
   }
-  // Publishes are lost while disconnected; the terminal frame was published just now.
+  // The terminal frame was published just now: while disconnected it is held, or lost.
   const isReachable = bus.isReady();
   const { cause } = running;
   /** As metrics and spans name it. */
@@ -232,8 +235,11 @@ async function settleCall(
   // Another worker may publish and report by now.
   if (cause === 'lease-lost') throw running.ended.reason;
   running.span?.end(result.type === 'completed' ? null : (label ?? result.failure.code));
-  // The redelivery reads the stored frames and ends the call.
-  if (call.reply === null && !isReachable && cause === null) return 'again';
+  if (call.reply === null && !isReachable && cause === null) {
+    // The redelivery reads the stored frames and ends the call: not before those that are held can be there.
+    await pauseFor(FRAMES_HELD_MS, running.leaseLost); // no fail point: waits
+    return 'again';
+  }
   await record.stored; // no fail point: inside
   const level = isEvaluation(call) ? 'debug' : 'info';
   if (deps.log.writes?.(level) !== false) {

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
-import { bodyFrame, sseFrame, templateFrame, textFrame } from '#bus/messages/frame.ts';
+import { bodyFrame, readFrame, sseFrame, templateFrame, textFrame } from '#bus/messages/frame.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import type { UsageRecord } from '#bus/messages/usage.ts';
 import { systemClock } from '#shared/clock.ts';
@@ -12,6 +12,8 @@ import { responses } from '#shared/surfaces/responses/surface.ts';
 import { RecordedCalls } from './test-support/recorded-calls.ts';
 
 const WAIT = { timeout: 60_000 };
+/** Longer than the pause before a next delivery, and within the time for which frames are held. */
+const AWAY_MS = 2_000;
 const usage = { prompt_tokens: 5, completion_tokens: 7, total_tokens: 12, prompt_tokens_details: { cached_tokens: 2 }, cost: 0.000_123 };
 
 let database: Database;
@@ -98,5 +100,33 @@ describe('a call of /responses whose worker died', () => {
 
   it('before any content is executed again', async () => {
     expect(await diesAfter(callOf(), [])).toMatchObject({ finishReason: 'stop', surface: 'responses' });
+  });
+});
+
+describe('a call whose worker publishes the end while its connection is away', () => {
+  it('is ended by what was held, and not a second time by the next delivery', async () => {
+    const call = calls.callOf('Hello!');
+    const { tokens } = calls.bus;
+    const publish = tokens.publish;
+    let away: { subject: string; frame: Uint8Array }[] | null = null;
+    calls.bus.isReady = () => away === null;
+    tokens.publish = (subject, frame) => {
+      if (readFrame(call.callId, frame)?.kind === 'done' && away === null) {
+        away = [];
+        setTimeout(() => {
+          for (const one of away ?? []) publish(one.subject, one.frame);
+          away = null;
+        }, AWAY_MS);
+      }
+      if (away === null) publish(subject, frame);
+      else away.push({ subject, frame });
+    };
+    await calls.start();
+    await calls.publish(call);
+    await calls.isSettled(call);
+
+    const kinds = (await calls.framesOf(call)).map(({ kind }) => kind);
+    expect(kinds.filter((kind) => kind === 'done' || kind === 'error')).toEqual(['done']);
+    expect(calls.records.map(({ finishReason }) => finishReason)).not.toContain('error');
   });
 });

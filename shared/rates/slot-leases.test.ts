@@ -5,7 +5,7 @@ import { SlotLeases } from './slot-leases.ts';
 
 const eventually = <Value>(probe: () => Value | Promise<Value>) => expect.poll(probe, { timeout: 60_000, interval: 5 });
 
-/** Counts what is extended; `gate` delays the answers of acquisitions. Its clock stands still: no lease ends, after which any slot is free. */
+/** Counts what is extended; `gate` delays the answers of acquisitions. Its clock does not advance: no lease ends, after which any slot is free. */
 function watchedCache(): { cache: Cache; extended: string[][]; gate: { open: Promise<void> } } {
   const real = memoryCache({ clock: { nowMs: () => 0 } });
   const extended: string[][] = [];

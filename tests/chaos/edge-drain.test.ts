@@ -254,9 +254,9 @@ async function metricOf({ managementUrl }: Process, series: string): Promise<num
   );
 }
 
-/** Spans of model calls that a process has exported. */
+/** Spans of streamed model calls that a process has exported: those that evaluate the agent's documents at its start are not streamed. */
 function callsOf(worker: Process): number {
-  return spansOf(worker).filter(({ name }) => name.startsWith('chat')).length;
+  return spansOf(worker).filter(({ name, attributes }) => name.startsWith('chat') && 'switchyard.deltas' in attributes).length;
 }
 
 /** What a process has exported. */

@@ -160,7 +160,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     caughtAt: 9,
     patch: {
       file: 'actors/engine/decide.ts',
-      find: 'if (forcing.length === 0 || iteration >= documents.maxIterations) return composed(phase);',
+      find: 'if (forcing.length === 0) return composed(phase);',
       replace: 'if (forcing.length < 99) return composed(phase);',
     },
   },

@@ -25,6 +25,14 @@ export interface LinkOptions extends Account {
   electionMs?: number;
 }
 
+/** Must not throw. */
+interface TokenHandlers {
+  /** The connection of tokens is lost, or about to be left. May be called again before `back`. */
+  away(): void;
+  /** Both connections are there. May be called though nothing was away. */
+  back(): void;
+}
+
 /**
  * The two connections of a process:
  *
@@ -70,7 +78,7 @@ export class NatsLink {
   #closed = false;
   readonly #waiting = new Set<() => void>();
   readonly #listeners = new Set<() => void>();
-  #onTokensBack = () => {};
+  #onTokens: TokenHandlers = { away: () => {}, back: () => {} };
 
   /** @throws `service.unreachable` */
   static async open(options: LinkOptions): Promise<NatsLink> {
@@ -163,9 +171,8 @@ export class NatsLink {
     };
   }
 
-  /** @param handler called as soon as the connection of tokens is back; must not throw */
-  onTokensBack(handler: () => void): void {
-    this.#onTokensBack = handler;
+  onTokens(handlers: TokenHandlers): void {
+    this.#onTokens = handlers;
   }
 
   /** Refuses new actions, waits for those in flight and for publishes, and closes. */
@@ -254,13 +261,23 @@ export class NatsLink {
     this.#tokenLosses += 1;
     this.#tokensUp = false;
     this.#wasAway = true;
+    this.#onTokens.away();
     this.tokenRequests.end(lostMeanwhile());
   }
 
   #onTokensFound(): void {
     this.#tokensUp = true;
-    this.#onTokensBack();
+    this.#sendHeld();
     this.#announce();
+  }
+
+  /** Frames that were held, once both connections are back: usage records, which wait for the main one, are sent first. */
+  #sendHeld(): void {
+    const areBack = () => this.#tokensUp && this.isUp;
+    if (!areBack()) return;
+    setImmediate(() => {
+      if (areBack()) this.#onTokens.back();
+    });
   }
 
   #onLost(): void {
@@ -299,6 +316,7 @@ export class NatsLink {
     this.#upSinceMs = performance.now();
     setMaxListeners(0, this.#up.signal); // one per reader
     for (const wake of this.#waiting) wake();
+    this.#sendHeld();
   }
 
   #onDeclared(): void {

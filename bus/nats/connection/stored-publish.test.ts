@@ -58,16 +58,23 @@ describe('a message that its leader has in process, and has not stored', () => {
   /** From 2.11 on. */
   const conflict = { error: { code: 409, err_code: 10158, description: 'duplicate message id is in process' } };
 
-  /** @param answerTo the ack of a publish, by its id and the milliseconds since the first */
-  function publishTo(answerTo: (wireId: string, sinceMs: number) => object) {
+  /**
+   * @param answerTo the ack of a publish, by its id and the milliseconds since the first
+   * @param lateMs how long after the first answer it is read
+   */
+  function publishTo(answerTo: (wireId: string, sinceMs: number) => object, lateMs = 0) {
     const ids: string[] = [];
     const marks: string[] = [];
     const beganAt = performance.now();
+    let asked = 0;
     const ask = async (_subject: string, _bytes: Uint8Array, { headers: sent }: { headers: MsgHdrs }) => {
       const id = sent.get(MESSAGE_ID_HEADER);
       if (ids.at(-1) !== id) marks.push(sent.get('mark'));
       if (ids.at(-1) !== id) ids.push(id);
-      return { json: () => answerTo(id, performance.now() - beganAt) };
+      const answer = answerTo(id, performance.now() - beganAt);
+      if (lateMs > 0 && asked === 0) await new Promise((resolve) => setTimeout(resolve, lateMs));
+      asked += 1;
+      return { json: () => answer };
     };
     const retries = new Retries({ address: 'nats://there', isCluster: true, isUp: () => true, up: () => new Promise(() => {}), redeclare: async () => {} });
     const link = { isCluster: true, retries, requests: { ask }, main: { info: { version: '2.10.27' } } } as unknown as NatsLink;
@@ -103,6 +110,14 @@ describe('a message that its leader has in process, and has not stored', () => {
       expect(marks).toEqual(['first', 'again']);
     },
   );
+
+  it('is not taken for lost by a process that was paused and reads the answer late', async () => {
+    const { ids, stored } = publishTo((_, sinceMs) => (sinceMs < 1_000 ? inProcess : { stream: 'WORK', seq: 7, duplicate: true }), 5_000);
+    await vi.advanceTimersByTimeAsync(7_000);
+
+    expect(await stored).toEqual({ sequence: 7, duplicate: true });
+    expect(ids).toEqual(['a%20b']);
+  });
 
   it('is refused when no id of it is stored within the budget', async () => {
     const { ids, stored } = publishTo(() => inProcess);

@@ -5,8 +5,13 @@ import { AwayFrames } from './away-frames.ts';
 function connection({ maxAwayMs = 60_000 } = {}) {
   let isUp = true;
   const [sent, lost]: [string[], string[]] = [[], []];
+  let dropped = 0;
+  let nowMs = 0;
   const frames = new AwayFrames({
-    isUp: () => isUp,
+    nowMs: () => nowMs,
+    onDropped: (count) => {
+      dropped += count;
+    },
     send: (subject, frame) => (isUp ? sent : lost).push(`${subject} ${Buffer.from(frame)}`),
     maxAwayMs,
   });
@@ -16,8 +21,12 @@ function connection({ maxAwayMs = 60_000 } = {}) {
   const setUp = (value: boolean) => {
     isUp = value;
     if (isUp) frames.onBack();
+    else frames.onAway();
   };
-  return { sent, lost, frames, publish, setUp };
+  const pass = (ms: number) => {
+    nowMs += ms;
+  };
+  return { sent, lost, dropped: () => dropped, frames, publish, setUp, pass };
 }
 
 const at = (...texts: string[]) => texts.map((text) => `tok.gw1.call1 ${text}`);
@@ -67,4 +76,37 @@ it('holds nothing any more once it is closed', () => {
   publish('b');
 
   expect(lost).toEqual(at('a', 'b'));
+});
+
+it('a connection that is lost before it was used again is one absence', () => {
+  const { sent, publish, frames, setUp } = connection();
+  setUp(false);
+  publish('a');
+  frames.onAway();
+  publish('b');
+  setUp(true);
+
+  expect(sent).toEqual(at('a', 'b'));
+});
+
+it('the time of an absence begins with the loss, not with the first frame', async () => {
+  const { lost, publish, frames, setUp } = connection({ maxAwayMs: 20 });
+  setUp(false);
+  await vi.waitFor(() => expect(frames.isKeeping).toBe(false), { timeout: 60_000 });
+  publish('a');
+
+  expect(lost).toEqual(at('a'));
+});
+
+it('a process that was paused does not send what it held before', () => {
+  const { sent, lost, dropped, publish, setUp, pass } = connection();
+  setUp(false);
+  publish('a', 'b');
+  pass(61_001);
+  setUp(true);
+  publish('c');
+
+  expect(sent).toEqual(at('c'));
+  expect(lost).toEqual([]);
+  expect(dropped()).toBe(2);
 });

@@ -1,14 +1,21 @@
-/** Below the silence after which a reader sends its call to another worker (6 s): frames of both would mix. */
+/**
+ * Counted from the loss. Below the silence after which a reader sends its call to another worker (6 s), and the rest of a lease that could last be extended 2 s
+ * before the loss (4 s): frames of two workers would mix.
+ */
 const MAX_AWAY_MS = 3_000;
+/** A timer is late on a busy machine; frames that are later than this were held by a process that was paused. */
+const LATE_MS = 1_000;
 /** Of one process: seconds of a thousand streams. */
 const MAX_AWAY_BYTES = 8 * 1024 * 1024;
 
 interface AwayDeps {
-  isUp(): boolean;
   /** Loses the frame while the connection is away. */
   send(subject: string, frame: Uint8Array): void;
+  /** @param count frames that are too old to be sent */
+  onDropped(count: number): void;
   /** For tests. */
   maxAwayMs?: number;
+  nowMs?(): number;
 }
 
 /**
@@ -21,6 +28,8 @@ export class AwayFrames {
   #held: { subject: string; frame: Uint8Array }[] = [];
   #bytes = 0;
   #timer: NodeJS.Timeout | null = null;
+  /** By `performance.now()`; null: the connection is there. */
+  #awaySinceMs: number | null = null;
   /** For the rest of this absence, or for good. */
   #isGivenUp = false;
 
@@ -30,28 +39,43 @@ export class AwayFrames {
 
   /** False: what is published now is lost. */
   get isKeeping(): boolean {
-    return this.#deps.isUp() || !this.#isGivenUp;
+    return this.#awaySinceMs === null || !this.#isGivenUp;
   }
 
   publish(subject: string, frame: Uint8Array): void {
-    if (this.#deps.isUp() || this.#isGivenUp) {
+    if (this.#awaySinceMs === null || this.#isGivenUp) {
       this.#deps.send(subject, frame);
       return;
     }
     this.#held.push({ subject, frame });
     this.#bytes += frame.byteLength;
-    this.#timer ??= setTimeout(() => this.#giveUp(), this.#deps.maxAwayMs ?? MAX_AWAY_MS).unref();
     if (this.#bytes > MAX_AWAY_BYTES) this.#giveUp();
+  }
+
+  /** The connection is lost, or about to be left. Once more during an absence changes nothing. */
+  onAway(): void {
+    if (this.#awaySinceMs !== null) return;
+    this.#awaySinceMs = this.#nowMs();
+    this.#timer = setTimeout(() => this.#giveUp(), this.#maxAwayMs).unref();
   }
 
   /** The connection is back: sends what is held, in order. */
   onBack(): void {
-    this.#isGivenUp = false;
     this.#release();
+    this.#awaySinceMs = null;
+    this.#isGivenUp = false;
   }
 
   close(): void {
     this.#giveUp();
+  }
+
+  get #maxAwayMs(): number {
+    return this.#deps.maxAwayMs ?? MAX_AWAY_MS;
+  }
+
+  #nowMs(): number {
+    return this.#deps.nowMs?.() ?? performance.now();
   }
 
   #giveUp(): void {
@@ -64,6 +88,8 @@ export class AwayFrames {
     this.#timer = null;
     const held = this.#held;
     [this.#held, this.#bytes] = [[], 0];
-    for (const { subject, frame } of held) this.#deps.send(subject, frame);
+    const isLate = this.#awaySinceMs !== null && this.#nowMs() - this.#awaySinceMs > this.#maxAwayMs + LATE_MS;
+    if (isLate && held.length > 0) this.#deps.onDropped(held.length);
+    if (!isLate) for (const { subject, frame } of held) this.#deps.send(subject, frame);
   }
 }
