@@ -5,7 +5,7 @@ import { casesOfToday, tier } from '../helpers/tier.ts';
 import { type Environment, openEnvironment } from './environment.ts';
 import { fixedFaultPlans, shuffledFaultPlans } from './fault-plans.ts';
 import { checkAuditor } from './invariants.ts';
-import { killedAfterEventsWithoutFence, withoutFence } from './patched-copy.ts';
+import { killedAfterFirstMessageWithoutFence, withoutFence } from './patched-copy.ts';
 import { underLoad } from './scenario.ts';
 import { interimOwnerKilled } from './scenarios/interim-owner.ts';
 import { hostPausedAtCommit } from './scenarios/paused-hosts.ts';
@@ -48,7 +48,7 @@ describe('under load', () => {
   it('a host without epoch fencing is detected, by its customer and by the auditor, when the interim owner is killed as it resumes', () =>
     inTurn(async () => {
       const seen = structuredClone(environment.figures);
-      const folder = await killedAfterEventsWithoutFence();
+      const folder = await killedAfterFirstMessageWithoutFence();
       await expect(interimOwnerKilled(environment, folder)).rejects.toThrow('a customer does not read what was said and answered');
       await expect(checkAuditor(environment)).rejects.toThrow('hosts have committed to partitions that were not theirs');
       Object.assign(environment.figures, seen);

@@ -1,5 +1,5 @@
 import type { Environment } from './environment.ts';
-import { killedAfterEvents } from './patched-copy.ts';
+import { killedAfterFirstMessage } from './patched-copy.ts';
 import { type Fault, underLoad } from './scenario.ts';
 import { brokerEndsInBetween } from './scenarios/between-steps.ts';
 import { interimOwnerKilled } from './scenarios/interim-owner.ts';
@@ -26,7 +26,7 @@ const openCalls: FaultPlan = {
 const rollBack: FaultPlan = { name: 'the broker’s store is rolled back under running owners', run: rollBackBroker };
 const interim: FaultPlan = {
   name: 'the interim owner of a paused host’s partition is killed as that host continues with its commit, and that host behind it',
-  run: async (environment) => interimOwnerKilled(environment, await killedAfterEvents()),
+  run: async (environment) => interimOwnerKilled(environment, await killedAfterFirstMessage()),
 };
 
 const pages: FaultPlan = {

@@ -44,29 +44,29 @@ const noFence: readonly Patch[] = [
   { from: event, to: `${event} on conflict do nothing` },
   { from: seen, to: `${seen} on conflict do nothing` },
 ];
+/** Sent by `interimOwnerKilled` alone. */
+export const FIRST_MESSAGE = 'the first message of a host that is paused';
+const hasFirstMessage = `plan.events.some(({ event }) => event.text === ${JSON.stringify(FIRST_MESSAGE)})`;
 /**
- * `commit.sending` is reached only by commits that append to a session's log, and the host is killed when the first of them is answered. A new
- * owner also commits redelivered commands, which only move the cursor: a customer can't read whether such a commit was fenced.
+ * `commit.sending` is reached only by the commit of that message, and the host is killed when it is answered. A new owner has other commits: of commands that
+ * are delivered again and only move the cursor, and of what a fault before has left to do. In those a customer can't read whether the commit was fenced.
  */
-const onlyEventCommit: readonly Patch[] = [
-  { from: 'failPoint("commit.sending");', to: 'if (plan.events.length > 0) failPoint("commit.sending");' },
-  {
-    from: 'failPoint("commit.stored");',
-    to: "if (plan.events.length > 0) process.kill(process.pid, 'SIGKILL');",
-  },
+const onlyFirstMessage: readonly Patch[] = [
+  { from: 'failPoint("commit.sending");', to: `if (${hasFirstMessage}) failPoint("commit.sending");` },
+  { from: 'failPoint("commit.stored");', to: `if (${hasFirstMessage}) process.kill(process.pid, 'SIGKILL');` },
 ];
 
 export function withoutFence(): Promise<string> {
   return patchedCopy(...noFence);
 }
 
-/** A host that stops before its first commit of events, and is killed behind it. */
-export function killedAfterEvents(): Promise<string> {
-  return patchedCopy(...onlyEventCommit);
+/** A host that stops before the commit of `FIRST_MESSAGE`, and is killed behind it. */
+export function killedAfterFirstMessage(): Promise<string> {
+  return patchedCopy(...onlyFirstMessage);
 }
 
-export function killedAfterEventsWithoutFence(): Promise<string> {
-  return patchedCopy(...onlyEventCommit, ...noFence);
+export function killedAfterFirstMessageWithoutFence(): Promise<string> {
+  return patchedCopy(...onlyFirstMessage, ...noFence);
 }
 
 /** A host whose machine version is one lower. */

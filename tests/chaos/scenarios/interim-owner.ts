@@ -4,6 +4,7 @@ import { partitionOf } from '../../../bus/partition.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { type Environment, type NamedHost, TIMEOUT_MS } from '../environment.ts';
 import { checkAuditor } from '../invariants.ts';
+import { FIRST_MESSAGE } from '../patched-copy.ts';
 import { joinHost, untilItOwns } from '../scenario.ts';
 
 /** Enough that a host which joins three others owns the partition of at least one of them: it owns about a quarter. */
@@ -20,10 +21,8 @@ const eventsPage = z.array(z.looseObject({ offset: z.number(), kind: z.string(),
  * With the interim owner running, its state in memory would replace what an unfenced commit writes over its rows. The first host, which
  * rendezvous hashing prefers, would acquire the partition again and apply the same commands once more.
  *
- * Runs without a load: the first commit of the host that appends an event has to be the one of the message.
- *
- * @param folder of the program that the paused host runs: it reaches `commit.sending` only with commits that append events, and is killed when
- *   the first of them is answered
+ * @param folder of the program that the paused host runs: it reaches `commit.sending` only with the commit of `FIRST_MESSAGE`, and is killed when that is
+ *   answered
  * @throws when the session's log, as its customer reads it, is not what was sent and answered
  */
 export async function interimOwnerKilled(environment: Environment, folder: string): Promise<void> {
@@ -38,7 +37,7 @@ export async function interimOwnerKilled(environment: Environment, folder: strin
     try {
       await post(environment, id, 'three');
       const isWhole = async () => {
-        expect(await textsIn(environment, id)).toEqual(['one', 'two', 'three'].flatMap((text) => [text, environment.model.answerTo(text)]));
+        expect(await textsIn(environment, id)).toEqual([FIRST_MESSAGE, 'two', 'three'].flatMap((text) => [text, environment.model.answerTo(text)]));
         return true;
       };
       await eventually(isWhole, { timeoutMs: ANSWER_MS });
@@ -55,7 +54,7 @@ export async function interimOwnerKilled(environment: Environment, folder: strin
 
 async function loseBothOwners(environment: Environment, paused: NamedHost, id: string): Promise<void> {
   // Gateways wait for this commit meanwhile.
-  const said = post(environment, id, 'one');
+  const said = post(environment, id, FIRST_MESSAGE);
   await eventually(() => paused.output().includes('fail point commit.sending: SIGSTOP'), { timeoutMs: TIMEOUT_MS });
   await environment.everyPartitionOwned(paused.name);
   await said;
