@@ -9,7 +9,7 @@ import { openNatsBus } from '../nats-bus.ts';
 import { PauseDetector } from './pause-detector.ts';
 
 /** Blocks this process, like a stop signal. */
-function standStill(ms: number): void {
+function blockThread(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
@@ -19,7 +19,7 @@ describe('a process that was paused', () => {
     const beganAt = performance.now();
     expect(pauseDetector.deliveredSince()).toBeGreaterThanOrEqual(beganAt);
 
-    standStill(700);
+    blockThread(700);
     const readAt = performance.now();
 
     expect(pauseDetector.deliveredSince()).toBeLessThanOrEqual(readAt - 700);
@@ -52,7 +52,7 @@ describe('a worker that was paused', () => {
 
     publisher.publish();
     // Another thread publishes it and the broker delivers it, while this thread is blocked.
-    standStill(2_500);
+    blockThread(2_500);
 
     await expect.poll(() => deliveries.length, { timeout: 60_000 }).toBe(2);
     expect(deliveries[1]).toBeGreaterThan(1);
@@ -70,7 +70,7 @@ describe('a worker that was paused', () => {
     const publisher = await otherPublisher(server.url, workQueues.delivery.pattern);
 
     publisher.publish();
-    standStill(400);
+    blockThread(400);
 
     await expect.poll(() => items.length, { timeout: 60_000, interval: 5 }).toBe(3);
     const [, first, second] = items;
