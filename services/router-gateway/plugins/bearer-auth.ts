@@ -28,7 +28,7 @@ const refuse = {
 
 /**
  * Requires a key of the directory, and sets `request.keyId` and `request.callerKey`. Waits for a look-up in the database alone: keys of the file and cached ones
- * cost no promise.
+ * cost no promise. A request whose client leaves during the look-up goes no further.
  */
 export function bearerAuth(keys: KeyDirectory, clock: Clock): onRequestHookHandler {
   const digestOf = cachedDigest();
@@ -47,8 +47,12 @@ export function bearerAuth(keys: KeyDirectory, clock: Clock): onRequestHookHandl
     if (secret === undefined) return refuse.noBearer(reply);
     // By hash: the time does not depend on how much of a guessed secret is right.
     const found = keys.find(digestOf(request.raw.socket, secret));
-    if (found instanceof Promise) found.then((key) => admit(key, request, reply, done)).catch(done);
-    else admit(found, request, reply, done);
+    if (!(found instanceof Promise)) return admit(found, request, reply, done);
+    const admitConnected = (key: CallerKey | null) => {
+      // The client has left, and `close` was emitted: what later hooks and routes hold until then would not be released.
+      if (!reply.raw.destroyed) admit(key, request, reply, done);
+    };
+    found.then(admitConnected).catch(done);
   };
 }
 

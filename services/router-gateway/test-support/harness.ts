@@ -6,6 +6,7 @@ import { routerConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { Deadlines } from '#shared/deadlines.ts';
 import { checkAnswers } from '#shared/http-server/test-support/check-answers.ts';
+import type { KeyDirectory } from '#shared/keys/caller-key.ts';
 import { openKeyDirectory } from '#shared/keys/open-key-directory.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import type { Database } from '#shared/storage/database.ts';
@@ -202,6 +203,8 @@ export function openTestApp(
 }
 
 interface TestAppOptions {
+  /** Absent: those of the file and of the database. */
+  keys?: KeyDirectory;
   limits?: Partial<GatewayLimits>;
   config?: GivenRouterConfig;
   variables?: Environment;
