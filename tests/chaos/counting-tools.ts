@@ -1,9 +1,7 @@
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
 import { setTimeout as after } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { openSdkToolServer } from '../../services/effect-worker/test-support/tool-server-doubles.ts';
+import { openServerProcess } from './server-process.ts';
 
 export interface CountingTools {
   port: number;
@@ -58,38 +56,16 @@ export async function openCountingTools(untilAnswered: () => Promise<void> = () 
   };
 }
 
-const message = z.union([z.object({ port: z.number() }), z.object({ tool: z.enum(['book', 'look']), key: z.string() }), z.object({ isEcho: z.literal(true) })]);
+const call = z.object({ tool: z.enum(['book', 'look']), key: z.string() });
 
 /**
  * For tests whose process has more to do than it gets CPU for: a worker would wait for a connection to a server in it until its time is over.
  */
 export async function openCountingToolsProcess(): Promise<CountingToolsProcess> {
   const calls = { book: new Map<string, number>(), look: new Map<string, number>() };
-  const echoes: (() => void)[] = [];
-  const child = fork(fileURLToPath(new URL('counting-tools-process.mjs', import.meta.url)), { execArgv: [] });
-  const exited = once(child, 'exit');
-  const listening = new Promise<number>((resolve, reject) => {
-    exited.then(() => reject(new Error('the tool server has ended')), reject);
-    child.on('message', (sent) => {
-      const read = message.parse(sent);
-      if ('port' in read) resolve(read.port);
-      else if ('isEcho' in read) echoes.shift()?.();
-      else calls[read.tool].set(read.key, (calls[read.tool].get(read.key) ?? 0) + 1);
-    });
+  const { port, caughtUp, close } = await openServerProcess('counting-tools-process.mjs', (sent) => {
+    const { tool, key } = call.parse(sent);
+    calls[tool].set(key, (calls[tool].get(key) ?? 0) + 1);
   });
-  return {
-    port: await listening,
-    booked: calls.book,
-    looked: calls.look,
-    // Messages come in the order in which they were sent.
-    counted: () =>
-      new Promise((resolve) => {
-        echoes.push(resolve);
-        child.send('echo');
-      }),
-    close: async () => {
-      child.disconnect();
-      await exited;
-    },
-  };
+  return { port, booked: calls.book, looked: calls.look, counted: caughtUp, close };
 }

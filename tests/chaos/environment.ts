@@ -1,7 +1,6 @@
 import pg from 'pg';
 import { type Figures, newFigures } from '../../scripts/chaos-figures.mjs';
 import type { ClusterProcess, Relay, Role } from '../../scripts/servers/start-cluster.mjs';
-import { type CallbackReceiver, openCallbackReceiver } from '../helpers/callback-receiver.ts';
 import { eventually } from '../helpers/eventually.ts';
 import { type RetryingClient, retryingClient } from '../helpers/retrying-client.ts';
 import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
@@ -11,6 +10,7 @@ import { type Auditor, openAuditor } from './auditor.ts';
 import { type CountingTools, openCountingTools } from './counting-tools.ts';
 import { type ModelUpstream, openModelUpstream } from './model-upstream.ts';
 import { PrintedLines } from './printed-lines.ts';
+import { openReceiverProcess, type ReceiverProcess } from './receiver-process.ts';
 
 export type HostRole = 'actor-host' | 'agent';
 
@@ -24,7 +24,7 @@ export interface Environment {
   cluster: Cluster;
   database: pg.Pool;
   auditor: Auditor;
-  receiver: CallbackReceiver;
+  receiver: ReceiverProcess;
   tools: CountingTools;
   /** The agent's model. */
   model: ModelUpstream;
@@ -85,7 +85,7 @@ export async function openEnvironment(
   random: () => number,
   { brokers = 1, relay, folder: first, avoidsEnded = false }: EnvironmentOptions = {},
 ): Promise<Environment> {
-  const [receiver, tools, model, upstream] = await Promise.all([openCallbackReceiver(), openCountingTools(), openModelUpstream(), openScriptedUpstream()]);
+  const [receiver, tools, model, upstream] = await Promise.all([openReceiverProcess(), openCountingTools(), openModelUpstream(), openScriptedUpstream()]);
   const files = await writeAgentFiles(tools.port, model.baseUrl, upstream.baseUrl('first'));
   const figures = newFigures();
   const printed = new PrintedLines();

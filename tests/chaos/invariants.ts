@@ -27,6 +27,7 @@ const AT_ONCE = 16;
 /** Compares everything that was accepted with what is stored, when nothing is in flight any more. @throws the first difference */
 export async function checkInvariants(environment: Environment, accepted: Accepted, allowed: Allowed): Promise<void> {
   await untilQuiet(environment, accepted.sessions);
+  await environment.receiver.caughtUp();
   await checkLogs(environment, accepted);
   await inParallel(accepted.injected, AT_ONCE, (one) => checkInjected(environment.client, one));
   await checkChanges(environment, accepted);
