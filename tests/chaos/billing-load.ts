@@ -12,6 +12,8 @@ export interface BillingLoad {
   more(calls: number): Promise<void>;
   /** Begins nothing more and waits for the rest. @throws the first failure, such as a call that hangs */
   end(): Promise<readonly Outcome[]>;
+  /** Begins nothing more and does not wait for the rest. */
+  abandon(): void;
 }
 
 /** Made before the first fault, since making a key needs the database. Each is used until its credit is gone, and for some calls more. */
@@ -87,5 +89,17 @@ export async function beginBillingLoad(environment: BillingEnvironment, scripts:
       if (failure !== undefined) throw failure;
       return outcomes;
     },
+    abandon: () => stop.abort(),
   };
+}
+
+/** Ends the load in any case: one that went on behind a failed case would be in the queue, and in the sums, of the next. */
+export async function untilEnd(load: BillingLoad, during: () => Promise<void>): Promise<readonly Outcome[]> {
+  try {
+    await during();
+  } catch (error) {
+    load.abandon();
+    throw error;
+  }
+  return load.end();
 }

@@ -5,7 +5,7 @@ import { type Outcome, sendCall } from './billed-call.ts';
 import { checkBills, watchLimits } from './billing-audit.ts';
 import { type BillingEnvironment, COST_NANO, LIMIT_OF_TEN_NANO, openBillingEnvironment } from './billing-environment.ts';
 import { billingFaults } from './billing-faults.ts';
-import { beginBillingLoad } from './billing-load.ts';
+import { beginBillingLoad, untilEnd } from './billing-load.ts';
 import { seededRandom } from './seeded-random.ts';
 
 const seed = Number(process.env.CHAOS_SEED ?? 1);
@@ -45,10 +45,11 @@ describe('under a load of calls with and without a limit', () => {
     it(`DESIGN 8: each call has one row in the ledger and no reservation is left when ${fault.name}`, { timeout: CASE_MS }, async () => {
       const load = await beginBillingLoad(environment);
       const watched = watchLimits(environment);
-      await load.more(CALLS_BEFORE);
-      await fault.inject(environment, load);
-      await load.more(CALLS_BEHIND);
-      const outcomes = await load.end();
+      const outcomes = await untilEnd(load, async () => {
+        await load.more(CALLS_BEFORE);
+        await fault.inject(environment, load);
+        await load.more(CALLS_BEHIND);
+      });
       const totals = await checkBills(environment, outcomes, { keys: load.keys, leavesUnbilled: fault.leavesUnbilled, losesFrames: fault.losesFrames });
       const looks = await watched();
 

@@ -137,6 +137,7 @@ function failureOf(gateway: string, { status, headers }: { status: number; heade
 async function resume(gateways: Gateways, call: StreamedCall, read: ReadToEnd, received: string): Promise<void> {
   const untilMs = performance.now() + TIMEOUT_MS;
   const lastId = readStream(received).ids.at(-1);
+  let lastAnswer = 'nothing';
   while (performance.now() < untilMs) {
     const headers = { ...headersOf(call), ...(lastId === undefined ? {} : { 'last-event-id': lastId }) };
     const rest = await get(`${gateways.nextRouterUrl()}/api/v1/generations/${read.generationId}/stream`, headers).catch(() => null);
@@ -148,9 +149,10 @@ async function resume(gateways: Gateways, call: StreamedCall, read: ReadToEnd, r
       if (read.ends.length === 0) read.fault = 'the resumed stream ended in silence';
       return;
     }
+    if (rest !== null) lastAnswer = `${rest.status}${isWhole ? '' : ', cut'}: ${rest.text.slice(-END_CHARS)}`;
     await delay(RETRY_MS);
   }
-  read.fault = `${read.generationId} could not be resumed, and was not refused either`;
+  read.fault = `${read.generationId} could not be resumed, and was not refused either; it was answered ${lastAnswer}`;
 }
 
 function take(read: ReadToEnd, received: string): void {

@@ -6,7 +6,7 @@ import { sendCall } from './billed-call.ts';
 import { checkBills, watchLimits } from './billing-audit.ts';
 import { type BillingEnvironment, openBillingEnvironment } from './billing-environment.ts';
 import { billingFaults } from './billing-faults.ts';
-import { beginBillingLoad } from './billing-load.ts';
+import { beginBillingLoad, untilEnd } from './billing-load.ts';
 import { seededRandom } from './seeded-random.ts';
 
 const seed = Number(process.env.CHAOS_SEED ?? 1);
@@ -44,10 +44,11 @@ describe('while hedges are open', () => {
       });
       const load = await beginBillingLoad(environment, ['late']);
       const watched = watchLimits(environment);
-      await load.more(CALLS_BEFORE);
-      await fault.inject(environment, load);
-      await load.more(CALLS_BEHIND);
-      const outcomes = await load.end();
+      const outcomes = await untilEnd(load, async () => {
+        await load.more(CALLS_BEFORE);
+        await fault.inject(environment, load);
+        await load.more(CALLS_BEHIND);
+      });
       const totals = await checkBills(environment, outcomes, { keys: load.keys });
       await watched();
 
