@@ -163,6 +163,17 @@ describe('CommandReader', () => {
     expect(restarts).toEqual(['restart']);
   });
 
+  it('stops in any microtask before it waits', async () => {
+    const stopped: string[] = [];
+    for (let microtasks = 0; microtasks < 20; microtasks += 1) {
+      const reader = partition().read();
+      for (let passed = 0; passed < microtasks; passed += 1) await Promise.resolve();
+      const ended = reader.stop().then(() => 'stopped');
+      stopped.push(await Promise.race([ended, turn().then(() => `waits after ${microtasks} microtasks`)]));
+    }
+    expect(stopped).toEqual(Array.from({ length: 20 }, () => 'stopped'));
+  });
+
   it('stops during the back-off after a failure', async () => {
     const { commit, read } = partition();
     const failed = gate();

@@ -127,7 +127,9 @@ export class CommandReader implements Subscription {
     });
   }
 
+  /** Also resolves when the reader stops, as it may have by now. */
   #woken(): Promise<void> {
+    if (this.#stop.signal.aborted) return Promise.resolve();
     return new Promise((resolve) => {
       this.#wake = () => {
         this.#wake = null;
