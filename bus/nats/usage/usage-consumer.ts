@@ -162,7 +162,8 @@ export class UsageConsumer implements Subscription {
   async #collect(state: { readonly isBroken: boolean }): Promise<void> {
     const pull = this.#pull;
     const isOver = () => state.isBroken || this.#stop.signal.aborted;
-    if (pull === null || isOver()) return;
+    // What came late, for a request that was given up, is there already: nothing else may come for long.
+    if (pull === null || isOver() || this.#waiting.length > 0) return;
     if (pull.asked === 0) pull.ask(1);
     await this.#woken(null);
     const room = this.#options.maxBatch - this.#waiting.length;
