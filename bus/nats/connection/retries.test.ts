@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { JetStreamApiError } from '@nats-io/jetstream';
 import { TimeoutError } from '@nats-io/transport-node';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -121,6 +122,26 @@ it('an attempt ends when the connection is lost, and what waits for another conn
   retries.interrupt(new SwitchyardError('service.unreachable', 'lost'));
   await vi.advanceTimersByTimeAsync(BUDGET_MS);
   await failed;
+});
+
+it('an attempt that ended with the connection, and is never answered, leaves nothing at the signal of its caller', async () => {
+  const { retries } = open();
+  const until = new AbortController().signal;
+  let calls = 0;
+  const asking = retries.callApi(
+    'ask',
+    BUDGET_MS,
+    () => {
+      calls += 1;
+      return calls === 1 ? never : Promise.resolve('answered');
+    },
+    until,
+  );
+  await vi.advanceTimersByTimeAsync(10);
+  retries.interrupt(new SwitchyardError('service.unreachable', 'the connection was lost meanwhile'));
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(await asking).toBe('answered');
+  expect(getEventListeners(until, 'abort')).toHaveLength(0);
 });
 
 it('a closed one refuses, after it has waited for what is in flight', async () => {

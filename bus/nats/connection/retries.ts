@@ -166,23 +166,25 @@ export class Retries {
   /** Rejects when the link goes down or `until` aborts. */
   #whileUp<Result>(reply: Promise<Result>, until: AbortSignal | null): Promise<Result> {
     return new Promise((resolve, reject) => {
-      const giveUp = () => reject(until?.reason);
+      let isOver = false;
+      // The reply of an attempt that was given up may never come.
       const end = () => {
+        if (isOver) return;
+        isOver = true;
         this.#pending.remove(slot);
         until?.removeEventListener('abort', giveUp);
       };
-      const slot = this.#pending.add(reject);
+      const fail = (reason: unknown) => {
+        end();
+        reject(reason);
+      };
+      const giveUp = () => fail(until?.reason);
+      const slot = this.#pending.add(fail);
       until?.addEventListener('abort', giveUp);
-      reply.then(
-        (result) => {
-          end();
-          resolve(result);
-        },
-        (error) => {
-          end();
-          reject(error);
-        },
-      );
+      reply.then((result) => {
+        end();
+        resolve(result);
+      }, fail);
     });
   }
 
