@@ -9,6 +9,7 @@ import { InvalidItem, type ItemKind, type Outcome, type Refusal, type ResultComm
 import type { RunningItem } from '#services/work/running-items.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { Reservations } from '#shared/credit/reservations.ts';
+import { failureOf } from '#shared/errors/switchyard-error.ts';
 import type { KeyDirectory } from '#shared/keys/caller-key.ts';
 import { hashInReference } from '#shared/keys/key-reference.ts';
 import type { RatedCall } from '#shared/rates/rate-limits.ts';
@@ -222,8 +223,8 @@ async function settleCall(
   try {
     result = await executing; // no fail point: inside
   } catch (thrown) {
+    if (running.isLeaseLost || failureOf(thrown).code !== 'service.not_ready') throw thrown;
     // The record is not stored, so nothing has ended: the redelivery bills what readers have.
-    if (running.isLeaseLost) throw thrown;
     return 'again';
   }
   // The terminal frame was published just now: while disconnected it is held, or lost.

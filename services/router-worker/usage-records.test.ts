@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { actorFields } from '#bus/messages/actor-fields.ts';
-import { bodyFrame, errorFrame, sseFrame, templateFrame, textFrame } from '#bus/messages/frame.ts';
+import { bodyFrame, errorFrame, isLastFrame, sseFrame, templateFrame, textFrame } from '#bus/messages/frame.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import type { UsageRecord } from '#bus/messages/usage.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
@@ -12,6 +12,7 @@ import type { Database } from '#shared/storage/database.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { RecordedCalls } from './test-support/recorded-calls.ts';
+import { recordedLog } from './test-support/recorded-log.ts';
 
 const WAIT = { timeout: 60_000 };
 
@@ -137,6 +138,26 @@ describe('the record and the terminal frame', () => {
     await vi.waitFor(() => expect(calls.events).toEqual(['record', 'record', 'record', 'end']), WAIT);
     expect(new Set(calls.records.map((record) => JSON.stringify(record))).size).toBe(1);
   });
+});
+
+it('a fault behind the record is logged, and the call is delivered again', async () => {
+  const { log, lines } = recordedLog();
+  const { tokens } = calls.bus;
+  const { publish } = tokens;
+  let faults = 1;
+  tokens.publish = (subject, frame) => {
+    if (isLastFrame(frame) && faults > 0) {
+      faults -= 1;
+      throw new TypeError('a frame that can not be published');
+    }
+    publish(subject, frame);
+  };
+  await calls.start(null, undefined, log);
+  const call = calls.callOf('Hello!');
+  await calls.publish(call);
+  await calls.isSettled(call);
+  const found = lines.filter(({ fields }) => fields.err instanceof TypeError).map(({ level, fields }) => [level, fields.call_id, fields.delivery]);
+  expect(found).toEqual([['error', call.callId, 1]]);
 });
 
 describe('the tokens per minute of a key', () => {

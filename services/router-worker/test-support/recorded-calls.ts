@@ -9,7 +9,7 @@ import { type RouterConfig, routerConfig } from '#shared/config/router-config.ts
 import { ulid } from '#shared/ids.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import type { Database } from '#shared/storage/database.ts';
-import { silentLog } from '#shared/telemetry/log.ts';
+import { type Log, silentLog } from '#shared/telemetry/log.ts';
 import { startRouterWorker } from '../service.ts';
 
 const WAIT = { timeout: 60_000 };
@@ -66,9 +66,9 @@ export class RecordedCalls {
     };
   }
 
-  async start(cache: Cache | null = null, config: RouterConfig = CONFIG): Promise<void> {
+  async start(cache: Cache | null = null, config: RouterConfig = CONFIG, log: Log = silentLog): Promise<void> {
     const { bus } = this;
-    this.#worker = await startRouterWorker({ config, environment: {}, bus, database: this.#database, cache, log: silentLog, clock: systemClock });
+    this.#worker = await startRouterWorker({ config, environment: {}, bus, database: this.#database, cache, log, clock: systemClock });
   }
 
   async close(): Promise<void> {
