@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Bus } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import type { Heartbeat } from '#bus/messages/heartbeat.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
@@ -60,5 +61,30 @@ describe('CallReaders', () => {
     expect(taken.sort()).toEqual(['first last', 'first one', 'second last', 'second one', 'third last', 'third one']);
     for (const { release } of held) release('over');
     await readers.stop();
+  });
+
+  it('has interest in a call that began elsewhere for as long as the client that it has cut off may resume it, and asks its workers no longer then', async () => {
+    const limits = { ...gatewayLimits, graceMs: 60_000 };
+    const readers = new CallReaders({ bus, origin: 'gthree', log: silentLog, limits });
+    const replies: string[] = [];
+    const listening = bus.notices.subscribe('held.w1', (_, body) => replies.push(body));
+    const beat = (question: number) => bus.notices.publish('hb.gelse', JSON.stringify({ v: 1, workerId: 'w1', question, calls: ['call'] } satisfies Heartbeat));
+    const read = () => {
+      const reader = { frames: { receive: () => {} }, onBeat: () => {}, onLoss: () => {}, onEnd: () => {} };
+      return readers.subscribe('call', reader, 'gelse');
+    };
+
+    read().release('dropped');
+    beat(1);
+    await expect.poll(() => replies).toEqual([JSON.stringify({ v: 1, from: 'gthree', question: 1, calls: ['call'] })]);
+    read().release('over');
+    beat(2);
+    // A reply to the second one would have come before that to the third.
+    const last = read();
+    beat(3);
+    await expect.poll(() => replies.length).toBe(2);
+    expect(replies[1]).toBe(JSON.stringify({ v: 1, from: 'gthree', question: 3, calls: ['call'] }));
+    last.release('over');
+    await Promise.all([readers.stop(), listening.stop()]);
   });
 });

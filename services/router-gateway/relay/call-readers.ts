@@ -51,8 +51,8 @@ export class CallReaders {
   readonly #deps: Deps;
   /** Lists are replaced, never mutated, so that a reader may release while all are notified. */
   readonly #readers = new ObjectMap<readonly CallReader[]>();
-  /** Timers of calls without a reader that may be resumed, oldest first. */
-  readonly #resumable = new Map<string, NodeJS.Timeout>();
+  /** Calls without a reader that may be resumed, oldest first. `leave`: those of another origin are then no longer followed. */
+  readonly #resumable = new Map<string, { timer: NodeJS.Timeout; leave(): void }>();
   /** Per other origin: the number of its calls read here, and the subscription to its workers' heartbeats. */
   readonly #others = new Map<string, { calls: number; beats: Subscription }>();
   readonly #standing: readonly Subscription[];
@@ -74,23 +74,22 @@ export class CallReaders {
   subscribe(callId: string, reader: CallReader, origin = this.origin): CallSubscription {
     const others = this.#readers.get(callId);
     this.#readers.set(callId, others === undefined ? [reader] : [...others, reader]);
-    this.#dropResumable(callId);
     const elsewhere = origin === this.origin ? null : this.#follow(callId, reader, origin);
+    this.#dropResumable(callId);
     let isSubscribed = true;
     return {
       ready: () => elsewhere?.ready() ?? Promise.resolve(),
       release: (how) => {
         if (!isSubscribed) return;
         isSubscribed = false;
-        elsewhere?.stop();
+        elsewhere?.stopFrames();
         const left = (this.#readers.get(callId) ?? []).filter((one) => one !== reader);
-        if (left.length > 0) {
-          this.#readers.set(callId, left);
-          return;
-        }
-        this.#readers.delete(callId);
-        if (how === 'left') this.#abort(callId);
-        else if (how === 'dropped') this.#keepResumable(callId);
+        if (left.length > 0) this.#readers.set(callId, left);
+        else this.#readers.delete(callId);
+        const leave = () => elsewhere?.leave();
+        if (left.length === 0 && how === 'dropped') return this.#keepResumable(callId, leave);
+        leave();
+        if (left.length === 0 && how === 'left') this.#abort(callId);
       },
     };
   }
@@ -101,7 +100,7 @@ export class CallReaders {
 
   /** Resumable calls are not aborted: without interest their workers give them the same grace period. */
   async stop(): Promise<void> {
-    for (const timer of this.#resumable.values()) clearTimeout(timer);
+    for (const { timer } of this.#resumable.values()) clearTimeout(timer);
     this.#resumable.clear();
     await Promise.all([...this.#standing, ...[...this.#others.values()].map(({ beats }) => beats)].map((subscription) => subscription.stop()));
   }
@@ -126,7 +125,7 @@ export class CallReaders {
     for (const readers of this.#readers.values()) for (const reader of readers) reader.onLoss();
   }
 
-  #follow(callId: string, reader: CallReader, origin: string): { ready(): Promise<void>; stop(): void } {
+  #follow(callId: string, reader: CallReader, origin: string): { ready(): Promise<void>; stopFrames(): void; leave(): void } {
     const { notices, tokens } = this.#deps.bus;
     // One subscription per reader: a shared one would deliver each frame once per reader.
     const frames = tokens.subscribe(subjectOf(addresses.tokens, origin, callId), (_subject, frame) => this.#deliver(callId, reader, frame));
@@ -136,14 +135,17 @@ export class CallReaders {
     };
     other.calls += 1;
     this.#others.set(origin, other);
+    const end = (subscription: Subscription) => {
+      subscription.stop().catch((error) => this.#deps.log.warn({ err: error, call_id: callId }, 'a subscription could not be ended'));
+    };
     return {
       ready: () => frames.ready(),
-      stop: () => {
+      stopFrames: () => end(frames),
+      leave: () => {
         other.calls -= 1;
-        if (other.calls === 0) this.#others.delete(origin);
-        const ended = other.calls === 0 ? [frames, other.beats] : [frames];
-        for (const subscription of ended)
-          subscription.stop().catch((error) => this.#deps.log.warn({ err: error, call_id: callId }, 'a subscription could not be ended'));
+        if (other.calls > 0) return;
+        this.#others.delete(origin);
+        end(other.beats);
       },
     };
   }
@@ -163,13 +165,11 @@ export class CallReaders {
     }
   }
 
-  #keepResumable(callId: string): void {
+  #keepResumable(callId: string, leave: () => void): void {
     const [oldest] = this.#resumable.keys();
     if (this.#resumable.size >= this.#deps.limits.resumableCalls && oldest !== undefined) this.#expireResumable(oldest);
-    this.#resumable.set(
-      callId,
-      setTimeout(() => this.#expireResumable(callId), this.#deps.limits.graceMs),
-    );
+    const timer = setTimeout(() => this.#expireResumable(callId), this.#deps.limits.graceMs);
+    this.#resumable.set(callId, { timer, leave });
   }
 
   #expireResumable(callId: string): void {
@@ -178,9 +178,11 @@ export class CallReaders {
   }
 
   #dropResumable(callId: string): void {
-    if (this.#resumable.size === 0) return;
-    clearTimeout(this.#resumable.get(callId));
+    const resumable = this.#resumable.get(callId);
+    if (resumable === undefined) return;
+    clearTimeout(resumable.timer);
     this.#resumable.delete(callId);
+    resumable.leave();
   }
 
   #abort(callId: string): void {
