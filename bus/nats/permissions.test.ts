@@ -121,8 +121,9 @@ describe('the broker’s permissions: ', () => {
       expect(await mayPublish(user, `$JS.API.STREAM.DELETE.${stream}`), stream).toBe(false);
       expect(await mayPublish(user, `$JS.API.STREAM.MSG.DELETE.${stream}`), stream).toBe(false);
       expect(await mayPublish(user, `$JS.API.STREAM.SNAPSHOT.${stream}`), stream).toBe(false);
-      const mayPurge = (stream === 'CMD' && rolesOf(user).includes('actor-host')) || (stream === 'USAGE' && rolesOf(user).includes('router-worker'));
-      if (!mayPurge) expect(await mayPublish(user, `$JS.API.STREAM.PURGE.${stream}`), stream).toBe(false);
+      const readsAll = (stream === 'CMD' && rolesOf(user).includes('actor-host')) || (stream === 'USAGE' && rolesOf(user).includes('router-worker'));
+      expect(await mayPublish(user, `$JS.API.STREAM.PURGE.${stream}`), stream).toBe(readsAll);
+      expect(await mayPublish(user, `$JS.API.STREAM.MSG.GET.${stream}`), stream).toBe(readsAll);
     }
     for (const subject of ['$JS.API.STREAM.LIST', '$JS.API.STREAM.NAMES', '$JS.API.STREAM.CREATE.OTHER']) expect(await mayPublish(user, subject)).toBe(false);
     for (const pattern of ['>', '$SYS.>', '$JS.>', '_INBOX.>', 'cmd.*', 'work.>', 'blob.>', 'usage.>'])

@@ -82,10 +82,15 @@ function consuming({ name: stream }: StreamUse, { consumer: name, pattern: subje
   ];
 }
 
-/** Also the purge of what was acked and kept by a killed broker, below the consumer's ack floor. */
+/** Also look-ups of what the consumer does not deliver, and its purge (ADR 142). */
 function consumingUsage(): string[] {
   const { name } = streams.usage;
-  return [...consuming(streams.usage, { ...usage, consumer: USAGE_CONSUMER }), `${API}.CONSUMER.INFO.${name}.${USAGE_CONSUMER}`, `${API}.STREAM.PURGE.${name}`];
+  return [
+    ...consuming(streams.usage, { ...usage, consumer: USAGE_CONSUMER }),
+    `${API}.CONSUMER.INFO.${name}.${USAGE_CONSUMER}`,
+    `${API}.STREAM.MSG.GET.${name}`,
+    `${API}.STREAM.PURGE.${name}`,
+  ];
 }
 
 function mayBeLarge(address: Address): boolean {

@@ -8,9 +8,9 @@ import { addresses } from '../../subjects.ts';
 import { FIRST_BACKOFF_MS, LONGEST_BACKOFF_MS } from '../../usage-limits.ts';
 import type { NatsLink } from '../connection/link.ts';
 import { Pull } from '../connection/pull.ts';
-import { fromWireId, MESSAGE_ID_HEADER } from '../connection/wire-id.ts';
 import { nanosOf, streams, USAGE_CONSUMER } from '../streams.ts';
-import { PACKED_ID, unpacked } from './packed-records.ts';
+import { storedRecords } from './stored-records.ts';
+import { UndeliveredRecords } from './undelivered-records.ts';
 
 /** Unaccepted records of all consumers; past it the broker delivers no more. */
 const MAX_UNACKNOWLEDGED = 20_000;
@@ -50,13 +50,16 @@ export interface UsageConsumerOptions {
  * many times what they do.
  *
  * What was delivered in a session of the link is acked in that session only: a broker that lost its store has other records under the same sequences. After
- * a lost connection all is therefore delivered again, which handlers must bear anyway.
+ * a lost connection all is therefore delivered again, which handlers must bear anyway. What was delivered before is handled nevertheless: a consumer's leader
+ * that is elected anew may not deliver it again (ADR 142).
  */
 export class UsageConsumer implements Subscription {
   readonly #options: UsageConsumerOptions;
   readonly #handler: UsageConsumerOptions['handler'];
   readonly #stop = new AbortController();
   readonly #ended: Promise<void>;
+  readonly #undelivered: UndeliveredRecords;
+  #isAccepting = true;
   /** Delivered, not yet with the handler. */
   #waiting: Delivery[] = [];
   #pull: Pull | null = null;
@@ -66,13 +69,15 @@ export class UsageConsumer implements Subscription {
     this.#options = options;
     // Bound: records arrive in a connection's async context.
     this.#handler = AsyncResource.bind(options.handler);
+    const { link, maxBatch, ackWaitMs, log } = options;
+    this.#undelivered = new UndeliveredRecords({ link, handler: this.#handler, maxBatch, ackWaitMs, isAccepting: () => this.#isAccepting, log });
     this.#ended = this.#run();
   }
 
   async stop(): Promise<void> {
     this.#stop.abort();
     this.#wake?.();
-    await this.#ended;
+    await Promise.all([this.#ended, this.#undelivered.stop()]);
   }
 
   /** Never rejects. */
@@ -117,7 +122,9 @@ export class UsageConsumer implements Subscription {
     } finally {
       this.#pull = null;
       await pull.drain();
-      this.#return(this.#waiting.splice(0), 0, state);
+      const left = this.#waiting.splice(0);
+      if (!state.isBroken) this.#return(left, 0, state);
+      else if (left.length > 0 && !this.#stop.signal.aborted) await this.#handle(left);
     }
     return performance.now() - beganAt;
   }
@@ -187,6 +194,11 @@ export class UsageConsumer implements Subscription {
 
   /** Never rejects. @returns whether the handler accepted all of it */
   async #handle(batch: readonly Delivery[]): Promise<boolean> {
+    this.#isAccepting = await this.#isAccepted(batch);
+    return this.#isAccepting;
+  }
+
+  async #isAccepted(batch: readonly Delivery[]): Promise<boolean> {
     const records = batch.flatMap((delivery) => delivery.records);
     const { maxBatch, log } = this.#options;
     try {
@@ -239,15 +251,7 @@ export class UsageConsumer implements Subscription {
   }
 
   #onMessage(message: Msg): void {
-    this.#waiting.push({ records: recordsIn(message), reply: message.reply ?? '' });
+    this.#waiting.push({ records: storedRecords(message.headers, message.string()), reply: message.reply ?? '' });
     this.#wake?.();
   }
-}
-
-/** What can't be read is one record, which its handler sets aside. */
-function recordsIn(message: Msg): UsageMessage[] {
-  const messageId = fromWireId(message.headers?.get(MESSAGE_ID_HEADER) ?? '');
-  const body = message.string();
-  const several = messageId.startsWith(PACKED_ID) ? unpacked(body) : null;
-  return several ?? [{ messageId, body }];
 }

@@ -1,9 +1,9 @@
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
-import { connect, headers, type MsgHdrs, type NatsConnection } from '@nats-io/transport-node';
+import { connect, createInbox, headers, type Msg, type MsgHdrs, type NatsConnection } from '@nats-io/transport-node';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { type NatsServer, startNatsServer } from '../../../scripts/servers/test-services.mjs';
-import type { Bus, UsageMessage } from '../../bus.ts';
+import type { Bus, Subscription, UsageMessage } from '../../bus.ts';
 import { Collector, eventually, gate } from '../../conformance/under-test.ts';
 import { openNatsBus } from '../nats-bus.ts';
 import type { NatsSettings } from '../settings.ts';
@@ -60,10 +60,22 @@ async function brokerIsBack(): Promise<void> {
   );
 }
 
-function consumeAll(bus: Bus): Collector<UsageMessage> {
+function consumeAll(bus: Bus): Collector<UsageMessage> & { consuming: Subscription } {
   const collected = new Collector<UsageMessage>();
-  bus.usage.consume(async (records) => records.forEach(collected.add), { maxBatch: 100 });
-  return collected;
+  const consuming = bus.usage.consume(async (records) => records.forEach(collected.add), { maxBatch: 100 });
+  return Object.assign(collected, { consuming });
+}
+
+/** Pulls what is appended and extends its ack wait, so that the broker delivers it to no other consumer. */
+async function deliveredAndKept(append: () => Promise<void>): Promise<{ end: () => void }> {
+  const inbox = createInbox();
+  const pulled = new Collector<Msg>();
+  broker.subscribe(inbox, { max: 1, callback: (_, message) => pulled.add(message) });
+  broker.publish('$JS.API.CONSUMER.MSG.NEXT.USAGE.usage', JSON.stringify({ batch: 1, expires: 60_000_000_000 }), { reply: inbox });
+  await append();
+  const [message] = await pulled.atLeast(1);
+  const extending = setInterval(() => message?.respond('+WPI'), 100);
+  return { end: () => clearInterval(extending) };
 }
 
 async function hasAll(collected: Collector<UsageMessage>, ids: readonly string[]): Promise<void> {
@@ -157,6 +169,67 @@ describe('the usage log', () => {
     await bus.usage.append('gen-2', '{}');
 
     await hasAll(collected, ['gen-2']);
+  });
+
+  it('handles what it has received, though the broker is lost meanwhile', async () => {
+    const bus = await openBus();
+    for (const message of ['a', 'b']) await Promise.all([1, 2, 3].map((index) => bus.usage.append(`gen-${message}${index}`, '{}')));
+    const [begun, go] = [gate(), gate()];
+    const handled = new Collector<string>();
+    bus.usage.consume(
+      async (records) => {
+        begun.open();
+        await go.opened;
+        for (const { messageId } of records) handled.add(messageId);
+      },
+      // Less than both messages have, so that the second one waits for the handler.
+      { maxBatch: 4 },
+    );
+    await begun.opened;
+    await server.kill();
+    await isReady(bus, false);
+    go.open();
+    const ids = await handled.atLeast(6);
+    await server.start();
+
+    expect(ids).toEqual(['gen-a1', 'gen-a2', 'gen-a3', 'gen-b1', 'gen-b2', 'gen-b3']);
+  });
+
+  it('DESIGN 6: a record that the broker does not deliver again is read from the log', async () => {
+    const bus = await openBus({ usageAckWaitMs: 500 });
+    const first = consumeAll(bus);
+    await bus.usage.append('gen-1', '{}');
+    await first.atLeast(1);
+    await isEmptied(bus);
+    await first.consuming.stop();
+    const held = await deliveredAndKept(async () => bus.usage.append('gen-2', 'held'));
+    await bus.usage.append('gen-3', 'next');
+    const collected = consumeAll(bus);
+    await isEmptied(bus);
+    held.end();
+
+    expect(collected.items).toContainEqual({ messageId: 'gen-2', body: 'held' });
+  });
+
+  it('leaves a record that the broker does not deliver in the log while the handler rejects', async () => {
+    const bus = await openBus({ usageAckWaitMs: 300 });
+    await bus.usage.append('gen-1', '{}');
+    const rejected = new Collector<UsageMessage>();
+    let accepts = false;
+    const accepted = new Collector<UsageMessage>();
+    bus.usage.consume(
+      async (records) => {
+        records.forEach((accepts ? accepted : rejected).add);
+        if (!accepts) throw new Error('the database is away');
+      },
+      { maxBatch: 100 },
+    );
+    await rejected.atLeast(8);
+    expect((await bus.usage.backlog()).records).toBe(1);
+    accepts = true;
+    await isEmptied(bus);
+
+    expect(accepted.items).toContainEqual({ messageId: 'gen-1', body: '{}' });
   });
 
   it('is declared again when its stream was deleted, and what was in flight acks no record of the new one', async () => {
