@@ -55,6 +55,14 @@ describe('limits of a key', () => {
     expect(await allowedOf(limits, keyWith({ requestsPerMinute: 3 }), 5)).toBe(3);
   });
 
+  it('refuse a call of more tokens than a counter can hold, and go on to be counted for all processes together', async () => {
+    const key = keyWith({ requestsPerMinute: 1_000, tokensPerMinute: 100 });
+    const limits = open();
+    expect(await allowedOf(limits, key, 2, Number.MAX_SAFE_INTEGER + 9)).toBe(0);
+    expect(lines).toEqual([]);
+    expect(await allowedOf(limits, key, 101)).toBe(100);
+  });
+
   it('count no tokens of calls that were refused or not sent', async () => {
     const limits = open();
     const key = keyWith({ tokensPerMinute: 100 });

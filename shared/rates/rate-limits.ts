@@ -63,8 +63,10 @@ export class RateLimits {
   }
 
   /** @param tokens as estimated @throws `request.rate_limited` */
-  async admit(key: CallerKey, { callId, tokens }: { callId: string; tokens: number }): Promise<RatedCall> {
+  async admit(key: CallerKey, { callId, tokens: estimated }: { callId: string; tokens: number }): Promise<RatedCall> {
     const { cache } = this.#deps;
+    // A request may ask for as many tokens as a number can count, and sums of them could not be stored. All above the limit are refused alike.
+    const tokens = Math.min(estimated, (key.rates.tokensPerMinute ?? Number.POSITIVE_INFINITY) + 1);
     const slots = this.#slots;
     if (cache === null || slots === null || performance.now() < this.#awayUntilMs) return this.#admitLocally(key, tokens);
     try {
