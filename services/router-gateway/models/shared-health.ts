@@ -63,7 +63,8 @@ export class SharedHealth implements MeasuredEndpoints {
   }
 
   async refresh(): Promise<void> {
-    if (this.#clock.nowMs() - this.#readAtMs < VALID_MS) return;
+    // The clock may have been set back.
+    if (Math.abs(this.#clock.nowMs() - this.#readAtMs) < VALID_MS) return;
     this.#reading ??= this.#read().finally(() => {
       this.#reading = null;
     });
