@@ -1,10 +1,12 @@
-import type { SpanExporter } from '@opentelemetry/sdk-trace-base';
+import type { OTLPExporterNodeConfigBase } from '@opentelemetry/otlp-exporter-base';
 import type { Environment } from '../config/secret-ref.ts';
 import type { TracingConfig } from '../config/tracing-settings.ts';
 import { type Outbound, openOutbound } from '../http/outbound.ts';
 import { readCollectorTls } from './collector-tls.ts';
+import type { EncodedSpans } from './encoded-spans.ts';
 import type { Log } from './log.ts';
 import { logExporter } from './log-exporter.ts';
+import type { OpenedExporter } from './opened-exporter.ts';
 
 /** The exporter's own retries included. */
 export const EXPORT_TIMEOUT_MS = 10_000;
@@ -33,28 +35,26 @@ export function tracesUrlOf(
 }
 
 /**
- * Opens the span exporter: to the environment's collector, else to the manifest's backend, and to the log when `OTEL_TRACES_EXPORTER` names
+ * Opens the span exporters: to the environment's collector, else to the manifest's backend, and to the log when `OTEL_TRACES_EXPORTER` names
  * `console`. Imports the libraries only when used.
- * @returns null without a destination
+ * @returns none without a destination
  * @throws `config.invalid`
  */
-export async function openExporter(config: TracingConfig, backend: TracesBackend | null, environment: Environment, log: Log): Promise<SpanExporter | null> {
+export async function openExporters(config: TracingConfig, backend: TracesBackend | null, environment: Environment, log: Log): Promise<OpenedExporter[]> {
   const { exporters } = config.otel;
   const url = exporters === null || exporters.includes('otlp') ? tracesUrlOf(config, backend) : null;
-  const opened: SpanExporter[] = [];
-  if (exporters?.includes('console') === true) opened.push(logExporter(log));
+  const opened: OpenedExporter[] = [];
+  if (exporters?.includes('console') === true) opened.push({ form: 'readable', exporter: logExporter(log) });
   if (url !== null) {
     const outbound = openOutbound(environment);
     const isFromEnvironment = config.tracesEndpoint !== null || config.endpoint !== null;
     opened.push(isFromEnvironment ? await exporterToCollector(config, url, outbound) : await exporterToBackend(url, backend?.authorization ?? null, outbound));
   }
-  const [first, second] = opened;
-  if (first === undefined) return null;
-  await writeDiagnostics(config.otel.diagnostics, log);
-  return second === undefined ? first : both(first, second);
+  if (opened.length > 0) await writeDiagnostics(config.otel.diagnostics, log);
+  return opened;
 }
 
-async function exporterToCollector({ otel, headers }: TracingConfig, url: string, outbound: Outbound): Promise<SpanExporter> {
+async function exporterToCollector({ otel, headers }: TracingConfig, url: string, outbound: Outbound): Promise<OpenedExporter> {
   const timeoutMillis = otel.timeoutMs ?? EXPORT_TIMEOUT_MS;
   const tls = readCollectorTls(otel.tls);
   const { CompressionAlgorithm } = await import('@opentelemetry/otlp-exporter-base');
@@ -62,22 +62,34 @@ async function exporterToCollector({ otel, headers }: TracingConfig, url: string
   if (otel.protocol === 'grpc') {
     const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-grpc');
     // Headers and certificates have gRPC types here; the exporter reads the variables by itself, those of proxies included.
-    return new OTLPTraceExporter({ url, timeoutMillis, compression });
+    return { form: 'readable', exporter: new OTLPTraceExporter({ url, timeoutMillis, compression }) };
   }
-  const { OTLPTraceExporter } = await (otel.protocol === 'http/json'
-    ? import('@opentelemetry/exporter-trace-otlp-http')
-    : import('@opentelemetry/exporter-trace-otlp-proto'));
   const options = { url, headers, timeoutMillis, compression, httpAgentOptions: () => outbound.openAgent(url, { ...LIMITS, tls }) };
-  return withoutEnvironment(() => new OTLPTraceExporter(options));
+  if (otel.protocol === 'http/protobuf') return exporterOfProtobuf(options);
+  const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-http');
+  return { form: 'readable', exporter: withoutEnvironment(() => new OTLPTraceExporter(options)) };
 }
 
 /** The environment's headers may hold a key of its own collector and must not reach another backend. */
-async function exporterToBackend(url: string, authorization: string | null, outbound: Outbound): Promise<SpanExporter> {
-  const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-proto');
+function exporterToBackend(url: string, authorization: string | null, outbound: Outbound): Promise<OpenedExporter> {
   const headers: Record<string, string> = authorization === null ? {} : { authorization };
-  return withoutEnvironment(
-    () => new OTLPTraceExporter({ url, headers, timeoutMillis: EXPORT_TIMEOUT_MS, httpAgentOptions: () => outbound.openAgent(url, LIMITS) }),
-  );
+  return exporterOfProtobuf({ url, headers, timeoutMillis: EXPORT_TIMEOUT_MS, httpAgentOptions: () => outbound.openAgent(url, LIMITS) });
+}
+
+/** The library's own exporter in all but its serializer: spans are encoded already. */
+async function exporterOfProtobuf(options: OTLPExporterNodeConfigBase): Promise<OpenedExporter> {
+  const [{ OTLPExporterBase }, { convertLegacyHttpOptions, createOtlpHttpExportDelegate }, { ProtobufTraceSerializer }] = await Promise.all([
+    import('@opentelemetry/otlp-exporter-base'),
+    import('@opentelemetry/otlp-exporter-base/node-http'),
+    import('@opentelemetry/otlp-transformer'),
+  ]);
+  const serializer = { serializeRequest: ({ bytes }: EncodedSpans) => bytes, deserializeResponse: ProtobufTraceSerializer.deserializeResponse };
+  const metrics = { name: 'span' as const, countItems: ({ count }: EncodedSpans) => count };
+  const exporter = withoutEnvironment(() => {
+    const converted = convertLegacyHttpOptions(options, 'TRACES', 'v1/traces', { 'Content-Type': 'application/x-protobuf' });
+    return new OTLPExporterBase<EncodedSpans>(createOtlpHttpExportDelegate(converted, serializer, 'otlp_http_span_exporter', metrics, undefined));
+  });
+  return { form: 'encoded', exporter };
 }
 
 /** The library merges the environment into its options during construction, with no option against it. */
@@ -89,19 +101,6 @@ function withoutEnvironment<Made>(make: () => Made): Made {
   } finally {
     for (const [name, value] of kept) process.env[name] = value;
   }
-}
-
-/** The second one's result counts: the first is the log and always succeeds. */
-function both(first: SpanExporter, second: SpanExporter): SpanExporter {
-  return {
-    export(spans, done) {
-      first.export(spans, () => {});
-      second.export(spans, done);
-    },
-    async shutdown() {
-      await Promise.all([first.shutdown(), second.shutdown()]);
-    },
-  };
 }
 
 /** The log masks credentials. */

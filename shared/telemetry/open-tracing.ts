@@ -3,10 +3,11 @@ import type { Environment } from '../config/secret-ref.ts';
 import { unusedOtelSettings } from '../config/unused-otel-settings.ts';
 import { type ExportSpansOptions, exportSpans } from './export-spans.ts';
 import { LocalTraces } from './local-traces.ts';
-import { openExporter, type TracesBackend } from './open-exporter.ts';
+import { openExporters, type TracesBackend } from './open-exporter.ts';
+import type { OpenedExporter } from './opened-exporter.ts';
 import { spanReferenceOf, unsampled } from './sampling.ts';
 import { type SpanReference, traceparentOf } from './trace-context.ts';
-import { type Attributes, type FinishedSpan, noTracing, type Span, type SpanOptions, type Tracing, unrecordedSpan } from './tracing.ts';
+import { type FinishedSpan, noTracing, type Span, type SpanOptions, type Tracing, unrecordedSpan } from './tracing.ts';
 
 export interface OpenTracingOptions extends ExportSpansOptions {
   /** Used when the environment names no endpoint. */
@@ -33,27 +34,31 @@ export async function openTracing({
 }: OpenTracingOptions): Promise<Tracing> {
   for (const unused of unusedOtelSettings(environment))
     log.warn({ ...unused }, `${unused.name} is set, but has no effect or only part of it: ${unused.reason}`);
-  const exporter = await openExporter(config, backend, environment, log);
+  const exporters = await openExporters(config, backend, environment, log);
   const local = keepsTraces && config.otel.exporters?.length !== 0 ? new LocalTraces({ limits: config.otel.limits }) : null;
-  return exporter === null && local === null ? noTracing : tracingTo(exporter, { config, log, ...options }, local);
+  return exporters.length === 0 && local === null ? noTracing : tracingBy(exporters, { config, log, ...options }, local);
 }
 
 /** @param exporter shut down by `stop`; null: none */
-export async function tracingTo(exporter: SpanExporter | null, options: ExportSpansOptions, local: LocalTraces | null = null): Promise<Tracing> {
+export function tracingTo(exporter: SpanExporter | null, options: ExportSpansOptions, local: LocalTraces | null = null): Promise<Tracing> {
+  return tracingBy(exporter === null ? [] : [{ form: 'readable', exporter }], options, local);
+}
+
+async function tracingBy(opened: readonly OpenedExporter[], options: ExportSpansOptions, local: LocalTraces | null): Promise<Tracing> {
   const { config } = options;
-  const exported = exporter === null ? null : await exportSpans(exporter, options);
+  const exports = await Promise.all(opened.map((one) => exportSpans(one, options)));
   let isStopped = false;
 
   const record = (span: FinishedSpan, reference: SpanReference) => {
     if (isStopped || !reference.isSampled) return;
-    exported?.add(span, reference);
+    for (const exported of exports) exported.add(span, reference);
     local?.add(span, reference);
   };
   return {
     content: config.content,
     local,
     get dropped() {
-      return exported?.dropped ?? 0;
+      return exports.reduce((sum, { dropped }) => sum + dropped, 0);
     },
     begin(name, options) {
       const reference = spanReferenceOf(options, config);
@@ -63,7 +68,7 @@ export async function tracingTo(exporter: SpanExporter | null, options: ExportSp
     record: (span) => record(span, spanReferenceOf(span, config)),
     async stop() {
       isStopped = true;
-      await exported?.stop();
+      await Promise.all(exports.map((exported) => exported.stop()));
     },
   };
 }
@@ -75,17 +80,18 @@ function unrecorded(reference: SpanReference): Span {
 function openSpan(name: string, options: SpanOptions, reference: SpanReference, record: (span: FinishedSpan, reference: SpanReference) => void): Span {
   const { startMs = Date.now() } = options;
   const startedAt = performance.now() - (options.startMs === undefined ? 0 : Date.now() - options.startMs);
-  let attributes: Attributes = options.attributes ?? {};
+  const { kind, parent, links = [], scope = 'switchyard' } = options;
+  const attributes = Object.assign({}, options.attributes);
   let isEnded = false;
   return {
     traceparent: traceparentOf(reference),
     set(more) {
-      attributes = Object.assign({}, attributes, more);
+      Object.assign(attributes, more);
     },
     end(errorType = null) {
       if (isEnded) return;
       isEnded = true;
-      record({ ...options, name, attributes, startMs, endMs: startMs + performance.now() - startedAt, errorType }, reference);
+      record({ name, kind, parent, links, scope, attributes, startMs, endMs: startMs + performance.now() - startedAt, errorType }, reference);
     },
   };
 }

@@ -1,28 +1,13 @@
 import type { HrTime, SpanContext } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import type { OtelConfig } from '../config/otel-settings.ts';
-import { GEN_AI_SCHEMA_URL } from './gen-ai.ts';
+import { cut, DEFAULT_COUNT_LIMIT, MAX_TEXT_CHARS, mostCharsOf, SCOPES, SPAN_KINDS, STATUS } from './span-bounds.ts';
 import { type SpanReference, spanReferenceIn } from './trace-context.ts';
-import type { Attributes, FinishedSpan, SpanEvent, SpanKind, SpanScope } from './tracing.ts';
+import type { Attributes, FinishedSpan, SpanEvent } from './tracing.ts';
 
-/** Names and ids are shorter; text that callers choose freely is cut. */
-const MAX_TEXT_CHARS = 256;
-const MAX_CONTENT_CHARS = 32 * 1_024;
-/** Attributes, links and events per span, attributes per event; OpenTelemetry's default. */
-const DEFAULT_COUNT_LIMIT = 128;
-const CONTENT = /^gen_ai\.(?:input\.messages|output\.messages|tool\.(?:definitions|call\.(?:arguments|result)))$/;
 const NANOS_PER_MS = 1_000_000;
 
 type Kept = Record<string, string | number | boolean | string[]>;
-
-const KINDS: Record<SpanKind, number> = { internal: 0, server: 1, client: 2, producer: 3 };
-/** One object each: the exporter groups spans by their identity. */
-const SCOPES: Record<SpanScope, ReadableSpan['instrumentationScope']> = {
-  switchyard: { name: 'switchyard' },
-  'switchyard.messaging': { name: 'switchyard.messaging' },
-  'switchyard.gen_ai': { name: 'switchyard.gen_ai', schemaUrl: GEN_AI_SCHEMA_URL },
-};
-const STATUS = { unset: 0, error: 2 } as const;
 
 /** Converts a finished span to the exporters' `ReadableSpan`. */
 export function readableSpan(span: FinishedSpan, index: SpanReference, resource: ReadableSpan['resource'], limits: OtelConfig['limits']): ReadableSpan {
@@ -36,7 +21,7 @@ export function readableSpan(span: FinishedSpan, index: SpanReference, resource:
   const keptEvents = events.slice(0, mostEvents ?? DEFAULT_COUNT_LIMIT);
   return {
     name: cut(name, MAX_TEXT_CHARS),
-    kind: KINDS[kind],
+    kind: SPAN_KINDS[kind],
     spanContext: () => context,
     ...(above === null ? {} : { parentSpanContext: contextOf(above) }),
     startTime: hrTime(startMs),
@@ -73,7 +58,7 @@ function keptOf(attributes: Attributes, mostGiven: number | null, valueChars: nu
     if (value === undefined) continue;
     count += 1;
     if (count > most) continue;
-    const mostChars = Math.min(CONTENT.test(name) ? MAX_CONTENT_CHARS : MAX_TEXT_CHARS, valueChars ?? Number.POSITIVE_INFINITY);
+    const mostChars = Math.min(mostCharsOf(name), valueChars ?? Number.POSITIVE_INFINITY);
     if (typeof value === 'string') kept[name] = cut(value, mostChars);
     else if (typeof value === 'object') kept[name] = value.map((text) => cut(text, mostChars));
     else kept[name] = value;
@@ -84,11 +69,6 @@ function keptOf(attributes: Attributes, mostGiven: number | null, valueChars: nu
 /** Within the bounds of a span's attributes. */
 export function keptAttributes(attributes: Attributes, { attributes: most, valueChars }: OtelConfig['limits']): Attributes {
   return keptOf(attributes, most, valueChars).kept;
-}
-
-function cut(text: string, most: number): string {
-  if (text.length <= most) return text;
-  return most === 0 ? '' : `${text.slice(0, most - 1)}…`;
 }
 
 function hrTime(ms: number): HrTime {
