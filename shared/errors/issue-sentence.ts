@@ -15,6 +15,15 @@ export function issueSentence(issue: RawIssue): string {
   return isMissing(issue) ? `is missing; it ${expected}` : expected;
 }
 
+/** The same for parameters of a query: all are texts, whatever they stand for, and a list is one that is given more than once. */
+export function parameterSentence(issue: RawIssue): string {
+  if (issue.code === 'invalid_type' && issue.expected === 'string') {
+    if (issue.input === undefined) return 'is missing';
+    if (Array.isArray(issue.input)) return 'must be given once';
+  }
+  return issueSentence(issue);
+}
+
 /** A missing discriminator is reported with the whole object as input. */
 function isMissing(issue: RawIssue): boolean {
   const { code, input } = issue;

@@ -16,3 +16,18 @@ it('the size of a body that is read as JSON is noted for the heap', async () => 
   expect(body).toBe(text);
   expect(vi.mocked(noteText).mock.calls).toEqual([[Buffer.byteLength(text)]]);
 });
+
+it.each([
+  ['{"a":{"__proto__":{}}}', 'the body has a key that would set a prototype'],
+  ['{"constructor":{"prototype":{}}}', 'the body has a key that would set a prototype'],
+  ['{"a":', 'Body is not valid JSON'],
+  [`{"a":"${'x'.repeat(100)}"}`, 'the body is larger than 64 bytes'],
+])('says what is wrong with a body: %s', async (payload, problem) => {
+  const app = Fastify();
+  parseJsonBodies(app, { limitBytes: 64, grew: () => {}, mayBeEmpty: false });
+  app.post('/', async () => 'read');
+  const { body } = await app.inject({ method: 'POST', url: '/', headers: { 'content-type': 'application/json' }, payload });
+  await app.close();
+
+  expect(JSON.parse(body).message).toContain(problem);
+});

@@ -22,7 +22,7 @@ export interface JsonBodyRules {
 
 const BYTE_ORDER_MARK = Buffer.from('\uFEFF');
 
-/** Reads and parses bodies as JSON, the only type accepted. A body that would set a prototype is refused as invalid JSON. */
+/** Reads and parses bodies as JSON, the only type accepted. A body that would set a prototype is refused. */
 export function parseJsonBodies(app: FastifyInstance, { limitBytes, grew, schedule, mayBeEmpty, onBody, refuse }: JsonBodyRules): void {
   const parse = app.getDefaultJsonParser('error', 'error');
   readUntypedBodiesAsJson(app);
@@ -34,7 +34,9 @@ export function parseJsonBodies(app: FastifyInstance, { limitBytes, grew, schedu
       if (mayBeEmpty && body.byteLength === 0) return done(null, undefined);
       const json = withoutMark(body);
       onBody?.(request, json);
-      void parse(request, json.toString(), (error, value: unknown) => done(error ?? refuse?.(value) ?? null, value));
+      void parse(request, json.toString(), (error, value: unknown) => {
+        done(error === null ? (refuse?.(value) ?? null) : faultOf(json, error), value);
+      });
     };
     readBody({ headers: request.headers, payload, limitBytes, grew: (bytes) => grew(request, bytes) }, (error, body) => {
       if (error !== null) return done(error);
@@ -42,6 +44,17 @@ export function parseJsonBodies(app: FastifyInstance, { limitBytes, grew, schedu
       else schedule(body.byteLength, () => handle(body));
     });
   });
+}
+
+/** The parser reports both alike. */
+function faultOf(json: Buffer, error: Error): Error {
+  if (json.byteLength === 0) return error;
+  try {
+    JSON.parse(json.toString());
+  } catch {
+    return error;
+  }
+  return new SwitchyardError('request.invalid', 'the body has a key that would set a prototype: "__proto__", or "constructor" with a "prototype" in it');
 }
 
 export function withoutMark(body: Buffer): Buffer {

@@ -210,6 +210,14 @@ describe('a port that is taken', () => {
   });
 });
 
+it('an address that this machine does not have is refused by name, with the setting', async () => {
+  const host = '192.0.2.1';
+  await expect(open({ host })).rejects.toMatchObject({
+    code: 'config.invalid',
+    message: `${host} is not an address of this machine. Set HOST to 127.0.0.1, or 0.0.0.0 for all its addresses`,
+  });
+});
+
 it('listens on every address of localhost, and leaves out unavailable ones', async () => {
   const port = await open({ host: 'localhost', addressesOf: async () => ['127.0.0.1', '127.0.0.2', '192.0.2.1', '127.0.0.2'] });
   const second = `http://127.0.0.2:${new URL(port.url).port}`;

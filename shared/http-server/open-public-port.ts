@@ -3,11 +3,13 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyServerFactory } from 'fastify';
-import { SwitchyardError } from '../errors/switchyard-error.ts';
+import { listenFailure } from './listen-failure.ts';
 import { urlOfServer } from './url-of-server.ts';
 
 /** Fastify's default, also for connections opened during the start. */
 const KEEP_ALIVE_MS = 72_000;
+/** The same for all public ports. */
+const HOST_SETTING = 'HOST';
 
 interface Fixed {
   status: number;
@@ -55,7 +57,7 @@ export interface PublicPort {
 
 /**
  * Listens before the app is ready: a taken port fails the start at once, and liveness probes are answered throughout.
- * @throws `service.port_taken` with the port in its details
+ * @throws as `listenFailure`
  */
 export async function openPublicPort(options: PublicPortOptions): Promise<PublicPort> {
   const { host, port, backlog, whileBooting } = options;
@@ -68,7 +70,8 @@ export async function openPublicPort(options: PublicPortOptions): Promise<Public
     server.listen({ host, port, backlog });
     await once(server, 'listening');
   } catch (error) {
-    throw isPortInUse(error) ? portInUse(options, error) : error;
+    const { setting } = options;
+    throw listenFailure({ host, port, settings: { host: HOST_SETTING, ...(setting !== undefined && { port: setting }) } }, error);
   }
   const url = urlOfServer(server);
   const others = await listenOnOtherAddresses(server, options);
@@ -153,13 +156,4 @@ function closeServer(server: Server): Promise<void> {
     server.close(() => resolve());
     server.closeAllConnections();
   });
-}
-
-function isPortInUse(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
-}
-
-function portInUse({ host, port, setting }: PublicPortOptions, cause: unknown): SwitchyardError {
-  const remedy = setting === undefined ? '' : `. Set ${setting} to a free port, or 0 for any`;
-  return new SwitchyardError('service.port_taken', `Port ${port} of ${host} is taken by another program${remedy}`, { cause, details: { port } });
 }

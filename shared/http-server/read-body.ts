@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import { errorCodes } from 'fastify';
+import { SwitchyardError } from '../errors/switchyard-error.ts';
 
 export interface BodyToRead {
   headers: IncomingHttpHeaders;
@@ -31,13 +32,13 @@ export function readBody({ headers, payload, limitBytes, grew }: BodyToRead, don
     done(error, whole);
   };
   if (announced !== null && announced > limitBytes) {
-    end(new errorCodes.FST_ERR_CTP_BODY_TOO_LARGE());
+    end(tooLarge(limitBytes));
     return;
   }
   payload.on('data', (piece: Buffer) => {
     if (pieces === null) return;
     sizeBytes += piece.byteLength;
-    const refused = sizeBytes > limitBytes ? new errorCodes.FST_ERR_CTP_BODY_TOO_LARGE() : counted(grew, piece.byteLength);
+    const refused = sizeBytes > limitBytes ? tooLarge(limitBytes) : counted(grew, piece.byteLength);
     if (refused === null) pieces.push(piece);
     else end(refused);
   });
@@ -50,6 +51,13 @@ export function readBody({ headers, payload, limitBytes, grew }: BodyToRead, don
   payload.on('error', (error) => {
     if (pieces !== null) end(brokenOff(error));
   });
+}
+
+const MIB = 1_024 * 1_024;
+
+function tooLarge(limitBytes: number): SwitchyardError {
+  const limit = limitBytes % MIB === 0 ? `${limitBytes / MIB} MiB` : `${limitBytes} bytes`;
+  return new SwitchyardError('request.too_large', `the body is larger than ${limit}`);
 }
 
 /** @returns null when there is capacity */

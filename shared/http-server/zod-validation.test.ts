@@ -29,3 +29,12 @@ it('leaves the verdict to the schema where the check before it throws', () => {
   expect(compilerUnless(throwing)(options)({ name: 'a' })).toEqual({ value: { name: 'a' } });
   expect(compilerUnless(throwing)(options)({ name: '' })).toMatchObject({ error: { details: { param: 'name' } } });
 });
+
+it('says of a parameter of a query that it is missing, or given more than once, and not that it must be a text', () => {
+  const messages = zodValidation((error) => new SwitchyardError('request.invalid', error.issues[0]?.message ?? ''));
+  const query = messages.compiler({ ...options, schema: z.object({ limit: z.string().regex(/^\d+$/, 'must be a whole number') }), httpPart: 'querystring' });
+
+  expect(query({})).toMatchObject({ error: { message: 'is missing' } });
+  expect(query({ limit: ['1', '2'] })).toMatchObject({ error: { message: 'must be given once' } });
+  expect(query({ limit: 'x' })).toMatchObject({ error: { message: 'must be a whole number' } });
+});

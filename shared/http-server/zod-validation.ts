@@ -1,6 +1,6 @@
 import type { FastifySchemaCompiler } from 'fastify';
 import { z } from 'zod';
-import { issueSentence } from '../errors/issue-sentence.ts';
+import { issueSentence, parameterSentence } from '../errors/issue-sentence.ts';
 import type { SwitchyardError } from '../errors/switchyard-error.ts';
 
 export interface ZodValidation {
@@ -15,9 +15,9 @@ export interface ZodValidation {
 
 /** @param refuse the server's error for a violated schema */
 export function zodValidation(refuse: (error: z.ZodError) => SwitchyardError): ZodValidation {
-  const validate = (schema: z.ZodType, data: unknown): { value: unknown } | { error: SwitchyardError } => {
+  const validate = (schema: z.ZodType, data: unknown, sentence = issueSentence): { value: unknown } | { error: SwitchyardError } => {
     try {
-      const parsed = schema.safeParse(data, { error: issueSentence });
+      const parsed = schema.safeParse(data, { error: sentence });
       return parsed.success ? { value: parsed.data } : { error: refuse(parsed.error) };
     } catch (error) {
       const path = pathOfOddLength(data);
@@ -27,9 +27,9 @@ export function zodValidation(refuse: (error: z.ZodError) => SwitchyardError): Z
   };
   return {
     compiler:
-      ({ schema }) =>
+      ({ schema, httpPart }) =>
       (data: unknown) =>
-        validate(schema, data),
+        validate(schema, data, httpPart === 'querystring' ? parameterSentence : issueSentence),
     compilerUnless:
       (isValid) =>
       ({ schema }) =>

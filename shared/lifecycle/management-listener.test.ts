@@ -21,6 +21,12 @@ it('names the setting when its port is taken', async () => {
   });
 });
 
+it('names the setting when its host is no address of this machine', async () => {
+  const opened = openManagementListener({ host: '192.0.2.1', port: 0, readiness: new Readiness(), metrics });
+
+  await expect(opened).rejects.toMatchObject({ code: 'config.invalid', message: expect.stringContaining('Set MANAGEMENT_HOST to') });
+});
+
 it.each([
   ['POST', '/metrics'],
   ['GET', '/metrics/all'],

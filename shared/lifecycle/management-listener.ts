@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { SwitchyardError } from '../errors/switchyard-error.ts';
+import { listenFailure } from '../http-server/listen-failure.ts';
 import { urlOfServer } from '../http-server/url-of-server.ts';
 import type { MetricsRegistry } from '../telemetry/open-metrics.ts';
 import type { Readiness } from './readiness.ts';
@@ -26,7 +26,7 @@ export interface ManagementListenerDeps {
 /**
  * Opens the operators' HTTP listener: `GET /live` (the process runs), `GET /ready` (200, or 503 with the failed checks), `GET /metrics`
  * (Prometheus). Without authentication; it exposes no secrets.
- * @throws `service.port_taken`
+ * @throws as `listenFailure`
  */
 export async function openManagementListener({ host, port, readiness, metrics }: ManagementListenerDeps): Promise<ManagementListener> {
   const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS, connectionsCheckingInterval: 1_000 });
@@ -35,11 +35,7 @@ export async function openManagementListener({ host, port, readiness, metrics }:
     answer(request, response, { readiness, metrics }).catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined));
   });
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (cause: NodeJS.ErrnoException) => {
-      const isInUse = cause.code === 'EADDRINUSE';
-      const message = `port ${port} of ${host} is taken by another program. Set MANAGEMENT_PORT to a free port, or 0 for any.`;
-      reject(isInUse ? new SwitchyardError('service.port_taken', message, { cause, details: { port } }) : cause);
-    });
+    server.once('error', (cause) => reject(listenFailure({ host, port, settings: { host: 'MANAGEMENT_HOST', port: 'MANAGEMENT_PORT' } }, cause)));
     server.listen(port, host, resolve);
   });
   return {

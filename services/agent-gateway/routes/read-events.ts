@@ -151,7 +151,7 @@ function wantsStream({ accept }: IncomingHttpHeaders): boolean {
 function resumePoint(headers: IncomingHttpHeaders): number | null {
   const id = headers['last-event-id'];
   if (id === undefined || id === '') return null;
-  if (typeof id !== 'string' || !/^\d{1,15}$/.test(id)) throw invalidField('/last-event-id', 'expected the offset of the last event');
+  if (typeof id !== 'string' || !/^\d{1,15}$/.test(id)) throw invalidField('/last-event-id', 'must be the offset of the last event that was received');
   return Number(id) + 1;
 }
 

@@ -198,6 +198,14 @@ describe('eligible endpoints', () => {
     expect(details.excluded_by).toEqual([{ filter, endpoints: ['a/one@east'] }]);
   });
 
+  it('a longest latency of 0 is a demand that no endpoint meets', () => {
+    const config = configWith({ 'a/one': [{ ...east, speed: { tokens_per_second: 50, first_token_seconds: 0.5 } }] });
+    expect(refusal(() => candidates(config, { provider: { max_latency: 0 } })).details.excluded_by).toEqual([
+      { filter: 'max_latency', endpoints: ['a/one@east'] },
+    ]);
+    expect(named(candidates(config, { provider: { max_latency: null, min_throughput: 0 } }))).toEqual(['a/one@east']);
+  });
+
   it('serves callers that require distillable text only by models whose authors allow it', () => {
     const config = configWith({ 'a/one': [east], 'b/two': [local] });
     const provider = { enforce_distillable_text: true };

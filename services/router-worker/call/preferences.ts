@@ -65,13 +65,14 @@ function isNamedIn(list: readonly string[], { slugs }: ModelEndpoint): boolean {
 
 /** Excludes endpoints that are not known to be as quick, by the median, as the caller demands. */
 export function quickEnough({ provider }: ChatRequest, all: readonly ModelEndpoint[], health: HealthView, exclusions: Exclusions): readonly ModelEndpoint[] {
-  const { min_throughput: minThroughput, max_latency: maxLatency } = provider ?? NO_PREFERENCES;
-  if (!minThroughput && !maxLatency) return all;
+  const { min_throughput: minThroughput, max_latency } = provider ?? NO_PREFERENCES;
+  const maxLatency = max_latency ?? Number.POSITIVE_INFINITY;
+  if (!minThroughput && maxLatency === Number.POSITIVE_INFINITY) return all;
   return all.filter((modelEndpoint) => {
     const { tokensPerSecond, firstTokenSeconds } = health.of(modelEndpoint);
     return (
       passes(modelEndpoint, !minThroughput || (tokensPerSecond?.p50 ?? 0) >= minThroughput, 'min_throughput', exclusions) &&
-      passes(modelEndpoint, !maxLatency || (firstTokenSeconds?.p50 ?? Number.POSITIVE_INFINITY) <= maxLatency, 'max_latency', exclusions)
+      passes(modelEndpoint, (firstTokenSeconds?.p50 ?? Number.POSITIVE_INFINITY) <= maxLatency, 'max_latency', exclusions)
     );
   });
 }
