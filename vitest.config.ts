@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 import type { Vite } from 'vitest/node';
 import { tier } from './tests/helpers/tier.ts';
 import { LongestFirst } from './tests/longest-first.ts';
-import { moduleCache } from './tests/module-cache.ts';
+import { moduleCache, moduleCacheKey } from './tests/module-cache.ts';
 import { alone, deepOnly, needOwnProcess, needServers, slow, timed } from './tests/test-projects.ts';
 
 const neverTests = ['**/node_modules/**', 'dist{,.next,.former}/**', ...(tier === 'deep' ? [] : deepOnly), ...(tier === 'fast' ? slow : [])];
@@ -21,14 +21,16 @@ const wholeDeployments = {
 };
 
 /** vitest 4.1 reads the modules of a global set-up from the cache without their source maps, and an error of one is not shown then. */
-const setupsUncached: Vite.Plugin = {
-  name: 'set-ups-uncached',
-  configureVitest: ({ experimental_defineCacheKeyGenerator: defineCacheKey }) =>
-    defineCacheKey(({ environment }) => (environment.name === 'ssr' ? undefined : false)),
+const cacheKeys: Vite.Plugin = {
+  name: 'cache-keys',
+  configureVitest: ({ experimental_defineCacheKeyGenerator: defineCacheKey }) => {
+    const key = moduleCacheKey(import.meta.dirname);
+    defineCacheKey(({ environment }) => (environment.name === 'ssr' ? key : false));
+  },
 };
 
 export default defineConfig({
-  plugins: [setupsUncached],
+  plugins: [cacheKeys],
   // Without this row NODE_ENV=production would test an old dist/ instead of the sources. The workers get these as node's own conditions:
   // with 'import' among them a require() inside a package, as pg has, is given an ES module and fails.
   ssr: { resolve: { conditions: ['development', 'node'] } },

@@ -89,7 +89,8 @@ export async function openNatsBus({
     // Running handlers may append, publish and ack: refuse nothing before the last has returned.
     await Promise.all([commands.stopReaders(), work.stopReaders(), usage.stopReaders()]);
     notices.close();
-    tokens.close();
+    // Waits for frames whose connection is away for a moment.
+    await tokens.close();
     await link.close();
   }
 

@@ -187,14 +187,33 @@ describe('refusals', () => {
     }
   });
 
-  it('answers an unknown address, and a method that an address does not have, with 404 as JSON', async () => {
-    const app = deployment.app();
+  it('answers an unknown address with 404 as JSON', async () => {
+    const reply = await deployment.app().inject({ url: '/nothing', headers: BEARER });
 
-    for (const request of [{ url: '/nothing' }, { method: 'DELETE' as const, url: '/sessions' }]) {
-      const reply = await app.inject({ ...request, headers: BEARER });
-      expect(reply.statusCode).toBe(404);
-      expect(reply.json()).toEqual({ error: 'there is nothing at this address', code: 'not_found' });
-    }
+    expect(reply.statusCode).toBe(404);
+    expect(reply.json()).toEqual({ error: 'there is nothing at this address', code: 'not_found' });
+  });
+
+  it.each([
+    ['DELETE', '/sessions', 'GET, POST'],
+    ['GET', '/routines/triage/trigger?x=1', 'POST'],
+    ['PUT', '/sessions/ses_1', 'GET, PATCH, DELETE'],
+  ] as const)('answers %s %s, whose method the address does not have, with 405 and those that it has', async (method, url, allowed) => {
+    const app = deployment.app();
+    const reply = await app.inject({ method, url, headers: BEARER });
+
+    expect([reply.statusCode, reply.headers.allow]).toEqual([405, allowed]);
+    expect(reply.json()).toEqual({ error: `this address takes ${allowed}, not ${method}`, code: 'not_found' });
+    expect((await app.inject({ method, url })).statusCode).toBe(401);
+  });
+
+  it.each([
+    ['POST', '/health/live'],
+    ['PUT', '/auth/login'],
+    ['GET', '/auth/logout'],
+    ['GET', '/webhooks/unknown'],
+  ] as const)('asks for no key at an address that needs none, also for a method that it does not have: %s %s', async (method, url) => {
+    expect((await deployment.app().inject({ method, url })).statusCode).toBe(405);
   });
 
   it('answers an address that is not well-formed with 400', async () => {
@@ -352,12 +371,12 @@ describe('a malformed or hostile body', () => {
 });
 
 describe('methods', () => {
-  it.each(['HEAD', 'OPTIONS', 'PUT', 'PATCH', 'TRACE'] as const)('refuses %s without a key, and answers 404 to it with one', async (method) => {
+  it.each(['HEAD', 'OPTIONS', 'PUT', 'PATCH', 'TRACE'] as const)('refuses %s without a key, and answers 405 to it with one', async (method) => {
     const app = deployment.app();
     const url = `/sessions/${await newSession(app)}/events`;
 
     expect((await app.inject({ method: method as 'HEAD', url })).statusCode).toBe(401);
-    expect((await app.inject({ method: method as 'HEAD', url, headers: BEARER })).statusCode).toBe(404);
+    expect((await app.inject({ method: method as 'HEAD', url, headers: BEARER })).statusCode).toBe(405);
   });
 });
 

@@ -223,6 +223,12 @@ describe('a request that is refused', () => {
     expect(response.json().error).toMatchObject({ code: 405, type: 'invalid_request' });
   });
 
+  it('uses the wrong method of an address with a parameter', async () => {
+    const response = await gateway.opened.app.inject({ method: 'PUT', url: '/api/v1/keys/abc', headers: { authorization } });
+
+    expect([response.statusCode, response.headers.allow]).toEqual([405, 'GET, PATCH, DELETE']);
+  });
+
   it('has an invalid URL', async () => {
     const response = await gateway.opened.app.inject({ method: 'GET', url: '/api/v1/%E0%A4%A' });
 

@@ -17,6 +17,7 @@ import type { Tracing } from '../telemetry/tracing.ts';
 import { type BrokenRequests, brokenRequestResponder } from './broken-requests.ts';
 import { type ErrorRules, installErrorReplies, sendError } from './error-replies.ts';
 import { followRequests } from './follow-requests.ts';
+import { knowAddresses } from './known-addresses.ts';
 import { markRequests } from './mark-requests.ts';
 import { openPublicPort, type PublicPort, type WhileBooting } from './open-public-port.ts';
 import { requestIdsBy } from './request-id.ts';
@@ -114,6 +115,7 @@ export function openApp(rules: ServerRules, deps: AppDeps): FastifyInstance {
   app.setValidatorCompiler(rules.validation.compiler);
   app.decorateRequest('failure', null);
   app.decorateRequest('route', null);
+  knowAddresses(app);
   installErrorReplies(app, sink, precedence);
   // Before all other hooks, while the connection is certainly open.
   closeWaitingResponses(app, rules.requestsPerConnection);

@@ -1,3 +1,4 @@
+import { writeSync } from 'node:fs';
 import { destination } from 'pino';
 
 /** Lines beyond it are dropped and counted: logging never blocks the process. */
@@ -12,6 +13,11 @@ const HELD_MS = 20;
 const MAX_HELD_CHARACTERS = 16_384;
 /** As pino begins the line. */
 const HELD_LEVELS = /^\{"level":"(trace|debug|info)"/;
+
+/** How long an exit waits for a reader that takes nothing: then what is left is lost. */
+const AT_EXIT_MS = 1_000;
+/** Between two tries at a full pipe. */
+const AT_EXIT_PAUSE_MS = 10;
 
 /** Writes log lines without blocking. */
 export interface LineWriter {
@@ -28,12 +34,23 @@ interface LineWriterOptions {
   onDrop?: () => void;
 }
 
+/** Of all open writers: one listener of the process, however many logs it makes. */
+const flushesAtExit = new Set<() => void>();
+let listens = false;
+
+function flushAllAtExit(): void {
+  for (const flush of flushesAtExit) flush();
+}
+
 /**
  * Writes lines asynchronously, those of some milliseconds at once, and what is left when the process exits. A warning or an error is written without a pause,
  * behind the lines before it. After the reader has caught up with a full buffer, one line reports how many were dropped.
  */
 export function lineWriter({ fd, service, shape = (line) => line, onDrop = () => {} }: LineWriterOptions): LineWriter {
-  const stream = destination({ dest: fd, sync: false, maxLength: MAX_WAITING_BYTES });
+  /** Null until the process exits. */
+  let exitUntilMs: number | null = null;
+  const isLate = () => exitUntilMs !== null && performance.now() >= exitUntilMs;
+  const stream = destination({ dest: fd, sync: false, maxLength: MAX_WAITING_BYTES, retryEAGAIN: () => !isLate() });
   let dropped = 0;
   stream.on('drop', (lines: string) => {
     for (let at = lines.indexOf('\n'); at >= 0; at = lines.indexOf('\n', at + 1)) {
@@ -70,22 +87,38 @@ export function lineWriter({ fd, service, shape = (line) => line, onDrop = () =>
     const lines = takeHeld();
     if (lines !== '') stream.write(lines);
   };
-  /** A write of the stream would be asynchronous, and may not be done any more. */
-  const flushAtExit = () => {
-    const lines = takeHeld();
-    if (lines !== '') destination({ dest: fd, sync: true }).on('error', ignore).write(lines);
+  const writeAtExit = (lines: string) => {
+    try {
+      writeAll(fd, Buffer.from(lines), isLate);
+    } catch {
+      // Closed, or full for too long.
+    }
   };
-  // Behind the stream's own listener, which writes what it has in its buffer.
-  process.on('exit', flushAtExit);
+  /** Before the stream's own listener, which would try a full pipe for ever. A write of the stream would be asynchronous, and may not be done any more. */
+  const flushAtExit = () => {
+    exitUntilMs = performance.now() + AT_EXIT_MS;
+    const lines = takeHeld();
+    try {
+      stream.flushSync();
+    } catch {
+      // Closed, or full for too long.
+    }
+    writeAtExit(lines);
+    stream.destroy();
+  };
+  flushesAtExit.add(flushAtExit);
+  if (!listens) process.prependListener('exit', flushAllAtExit);
+  listens = true;
   return {
     write: (line) => {
+      if (exitUntilMs !== null) return writeAtExit(shape(line));
       held += shape(line);
       if (held.length > MAX_HELD_CHARACTERS || !HELD_LEVELS.test(line)) flush();
       else timer ??= setTimeout(flush, HELD_MS).unref();
     },
     end: () => {
       flush();
-      process.off('exit', flushAtExit);
+      flushesAtExit.delete(flushAtExit);
       return new Promise((resolve) => {
         stream.once('close', resolve);
         stream.end();
@@ -95,3 +128,16 @@ export function lineWriter({ fd, service, shape = (line) => line, onDrop = () =>
 }
 
 function ignore(): void {}
+
+/** @throws once `isLate` and the pipe is full, or when it is closed */
+function writeAll(fd: number, bytes: Buffer, isLate: () => boolean): void {
+  const pause = new Int32Array(new SharedArrayBuffer(4));
+  for (let left = bytes; left.byteLength > 0; ) {
+    try {
+      left = left.subarray(writeSync(fd, left));
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN') || isLate()) throw error;
+      Atomics.wait(pause, 0, 0, AT_EXIT_PAUSE_MS);
+    }
+  }
+}

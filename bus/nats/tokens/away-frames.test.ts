@@ -44,6 +44,27 @@ it('what is published while the connection is away is sent in order once it is b
   expect(lost).toEqual([]);
 });
 
+it('a stop waits until what is held was sent, or is lost, and for nothing else', async () => {
+  const { sent, frames, publish, setUp } = connection();
+  await frames.settled();
+  setUp(false);
+  await frames.settled();
+  publish('a');
+  let isSettled = false;
+  const settled = frames.settled().then(() => (isSettled = true));
+  await new Promise(setImmediate);
+  expect(isSettled).toBe(false);
+  setUp(true);
+  await settled;
+  expect(sent).toEqual(at('a'));
+
+  const late = connection({ maxAwayMs: 20 });
+  late.setUp(false);
+  late.publish('b');
+  await late.frames.settled();
+  expect(late.lost).toEqual(at('b'));
+});
+
 describe('an absence that is given up loses its frames, and the next one keeps its own', () => {
   const endings: [string, (of: ReturnType<typeof connection>) => Promise<void> | void][] = [
     ['it is too long', ({ frames }) => vi.waitFor(() => expect(frames.isKeeping).toBe(false), { timeout: 60_000 })],

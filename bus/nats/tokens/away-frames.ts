@@ -32,6 +32,7 @@ export class AwayFrames {
   #awaySinceMs: number | null = null;
   /** For the rest of this absence, or for good. */
   #isGivenUp = false;
+  #onSettled: (() => void)[] = [];
 
   constructor(deps: AwayDeps) {
     this.#deps = deps;
@@ -66,6 +67,13 @@ export class AwayFrames {
     this.#isGivenUp = false;
   }
 
+  /** Resolves when nothing is held: it was sent, or is lost since the absence lasts too long. Keeps the process alive until then. */
+  settled(): Promise<void> {
+    if (this.#held.length === 0) return Promise.resolve();
+    this.#timer?.ref();
+    return new Promise((resolve) => this.#onSettled.push(resolve));
+  }
+
   close(): void {
     this.#giveUp();
   }
@@ -91,5 +99,6 @@ export class AwayFrames {
     const isLate = this.#awaySinceMs !== null && this.#nowMs() - this.#awaySinceMs > this.#maxAwayMs + LATE_MS;
     if (isLate && held.length > 0) this.#deps.onDropped(held.length);
     if (!isLate) for (const { subject, frame } of held) this.#deps.send(subject, frame);
+    for (const settled of this.#onSettled.splice(0)) settled();
   }
 }

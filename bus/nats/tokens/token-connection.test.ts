@@ -84,6 +84,24 @@ it('DESIGN 7: frames that are published while their connection is away for a mom
   await way.close();
 });
 
+it('DESIGN 7: a process that stops while its connection is away for a moment sends what it holds first', async () => {
+  const [way, { received, reader }] = [await listeningWay(server.url), await collect()];
+  const bus = await openNatsBus({ servers: way.url, user: null, password: null, log: silentLog });
+  way.setOpen(false);
+  await eventually(
+    async () => bus.isReady(),
+    (isReady) => !isReady,
+  );
+  for (const frame of FRAMES) bus.tokens.publish('tok.gw1.call1', Buffer.from(frame));
+  const closed = bus.close();
+  way.setOpen(true);
+  await closed;
+
+  expect(await received.atLeast(FRAMES.length)).toEqual(FRAMES);
+  await reader.close();
+  await way.close();
+});
+
 it('DESIGN 3: tokens move to another server once theirs is about to end, and no frame is lost by that', async () => {
   const { received, reader } = await collect();
   const ways = [await listeningWay(server.url), await listeningWay(server.url)];

@@ -57,7 +57,7 @@ export function frameSender(link: NatsLink, log: Log): (subject: string, frame: 
  * Tokens on their own connection. Retained frames go to a subject that the memory stream captures. Others go live, batched per tick, past it, and are stored
  * as replay batches. Replays use the main connection.
  */
-export function natsTokenStream({ link, held, away, local, budgetMs, isAlone, log }: TokenStreamDeps): TokenStream & { flush(): void; close(): void } {
+export function natsTokenStream({ link, held, away, local, budgetMs, isAlone, log }: TokenStreamDeps): TokenStream & { flush(): void; close(): Promise<void> } {
   const send = (subject: string, frames: Uint8Array) => held.publish(subject, frames);
   const replayBatches = new ReplayBatches({
     isUp: () => away.isKeeping,
@@ -174,10 +174,11 @@ export function natsTokenStream({ link, held, away, local, budgetMs, isAlone, lo
       });
     },
     flush,
-    close() {
+    async close() {
       liveBatches.flush();
       replayBatches.close();
       held.release();
+      await away.settled();
       away.close();
       subscriptions.close();
       local?.close();

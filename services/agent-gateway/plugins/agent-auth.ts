@@ -45,13 +45,18 @@ export function agentKey(apiKey: string): AgentKey {
 export function requireAgentKey(app: FastifyInstance, key: AgentKey): void {
   app.addHook('onRequest', (request, reply, done) => {
     const { isPublic = false, isSigned = false, isPage = false } = request.routeOptions.config;
-    if (isPublic || isSigned) return done();
+    if (isPublic || isSigned || (request.is404 && needsNoKey(app, request))) return done();
     const credential = key.credentialOf(request.headers);
     if (credential === 'cookie' && changesState(request) && !isFromItsOwnOrigin(request.headers)) return done(otherOrigin());
     if (credential !== null) return done();
     if (!isPage || !request.headers.accept?.includes('text/html')) return done(unauthorized());
     reply.header('cache-control', 'no-store').redirect(`/auth/login?next=${encodeURIComponent(request.url)}`, 302);
   });
+}
+
+/** An address that takes requests without the key with other methods. */
+function needsNoKey({ knownAddresses }: FastifyInstance, { url }: FastifyRequest): boolean {
+  return knownAddresses.configsAt(url).some(({ isPublic, isSigned }) => isPublic === true || isSigned === true);
 }
 
 /** For routes that need no key and set or clear the cookie: refuses what a browser sends for a page of another origin. */

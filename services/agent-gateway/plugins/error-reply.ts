@@ -30,7 +30,12 @@ export const agentErrors: ErrorRules = {
     if (isInternal(error)) return 'error';
     return errorCatalogue[error.code].status >= 500 && !isNormal(error) ? 'warn' : null;
   },
-  unknownRoute: () => new SwitchyardError('request.not_found', 'there is nothing at this address'),
+  unknownRoute(app, request, reply) {
+    const allowed = app.knownAddresses.methodsAt(request.url).join(', ');
+    if (allowed === '') return new SwitchyardError('request.not_found', 'there is nothing at this address');
+    reply.header('allow', allowed);
+    return new SwitchyardError('request.method_not_allowed', `this address takes ${allowed}, not ${request.method}`);
+  },
 };
 
 const REFUSED = { code: 'validation_failed' };

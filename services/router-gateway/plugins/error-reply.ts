@@ -1,5 +1,4 @@
 import { maxHeaderSize } from 'node:http';
-import type { HTTPMethods } from 'fastify';
 import { z } from 'zod';
 import type { RouterErrorBody } from '#shared/contracts/router/chat-completion.ts';
 import { shortened } from '#shared/errors/shortened.ts';
@@ -10,8 +9,6 @@ import { type ErrorReply, type ErrorRules, knownError } from '#shared/http-serve
 /** A message and a `param` may quote a name of the request, which can be as long as a body. */
 const MAX_MESSAGE_CHARACTERS = 2_000;
 const MAX_PARAM_CHARACTERS = 200;
-
-const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const satisfies HTTPMethods[];
 
 interface RouterErrorReply extends ErrorReply {
   body: RouterErrorBody;
@@ -37,7 +34,7 @@ export const routerErrors: ErrorRules = {
   },
   unknownRoute(app, request, reply) {
     const url = request.url.split('?', 1)[0] ?? '';
-    const allowed = METHODS.filter((method) => app.hasRoute({ method, url }));
+    const allowed = app.knownAddresses.methodsAt(url);
     if (allowed.length === 0) return new SwitchyardError('request.not_found', `There is nothing at ${url}`);
     reply.header('allow', allowed.join(', '));
     return new SwitchyardError('request.method_not_allowed', `${url} does not support ${request.method}`);
