@@ -50,6 +50,22 @@ describe('bundle store', () => {
     expect(hashOf(bundleBody.parse(read?.body))).toBe(bundle.hash);
   });
 
+  it('DESIGN 10: the newest bundle is the one that a process was started with last, also one that was stored before', async () => {
+    const store = bundleStore(database);
+    const laterBody = { ...bundle.body, manifest: { ...bundle.body.manifest, name: 'later' } };
+    const later = { hash: hashOf(laterBody), body: laterBody };
+    const hourPasses = () => database.query("update bundles set created_at = created_at - interval '1 hour'");
+
+    await storeBundle(database, bundle);
+    await hourPasses();
+    await storeBundle(database, later);
+    expect(await store.newestHash()).toBe(later.hash);
+    await hourPasses();
+    await storeBundle(database, bundle);
+
+    expect(await store.newestHash()).toBe(bundle.hash);
+  });
+
   it('stores characters that a stricter column would refuse', async () => {
     const body = { ...bundle.body, manifest: { ...bundle.body.manifest, name: 'a\u0000b\ud800' } };
     const odd = { hash: hashOf(body), body };

@@ -96,6 +96,7 @@ function ofWorkers(tables: ModelTables, nowMs: () => number, withdrawal: Withdra
 function ofOthers(tables: ModelTables, nowMs: () => number): Record<string, Execute> {
   return {
     'store-bundle': ([hash, body]) => {
+      tables.bundles.delete(hash as string);
       tables.bundles.set(hash as string, { hash, body });
       return [];
     },
