@@ -150,9 +150,10 @@ export class ModelCalls {
         replayAfter(Math.min(silenceMs * 2, LONGEST_SILENCE_MS));
       }, silenceMs);
     };
-    replayAfter(waits.modelSilenceMs);
     const subscription = bus.tokens.subscribe(subject, (_subject, bytes) => receive(bytes));
     const reconnects = bus.onReconnect(replay);
+    // Last: a bus that is closed throws above, and nobody would stop the timer.
+    replayAfter(waits.modelSilenceMs);
     return {
       frame,
       subscribed: () => within(waits.subscribedMs, subscription.ready(), () => undefined),
