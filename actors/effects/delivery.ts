@@ -8,7 +8,8 @@ const inputs = z.object({ ...commonInputs, deliveryId: z.string() });
 /** What a report needs to become an event. */
 export interface DeliveryScope {
   atMs: number;
-  newId(): string;
+  /** A ULID of this time. */
+  newId(atMs: number): string;
   chance(): number;
 }
 
@@ -29,5 +30,5 @@ export const delivery: EffectKind<z.infer<typeof inputs>, { deadlineAtMs: number
       return outcome === 'delivered' ? { type: 'round.delivered', atMs, roundId } : { type: 'round.exhausted', atMs, roundId, reason };
     },
   },
-  overdue: ({ callId: roundId, actorId }, { atMs, newId }) => ({ type: 'round.overdue', atMs, roundId, nextRoundId: `${actorId}-${newId()}` }),
+  overdue: ({ callId: roundId, actorId }, { atMs, newId }) => ({ type: 'round.overdue', atMs, roundId, nextRoundId: `${actorId}-${newId(atMs)}` }),
 };

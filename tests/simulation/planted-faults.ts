@@ -37,7 +37,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     name: 'a timer without a deterministic id',
     caughtAt: 7,
-    patch: { file: 'actors/runtime/apply/command-plan.ts', find: 'commandId: key,', replace: 'commandId: this.inputs.newId(),' },
+    patch: { file: 'actors/runtime/apply/command-plan.ts', find: 'commandId: key,', replace: 'commandId: this.inputs.newId(this.atMs),' },
   },
   {
     name: 'a result accepted for a superseded call',

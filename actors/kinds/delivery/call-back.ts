@@ -11,7 +11,7 @@ const SCHEMA_VERSION = 1;
 export function callBack(plan: Plan, facts: RunFacts, url: string, { state, output, error, startedAtMs, completedAtMs }: RunProgress): void {
   const { partition, atMs } = plan;
   const { id: runId, sessionId, bundleHash, traceId } = facts;
-  const idempotencyKey = plan.inputs.newId();
+  const idempotencyKey = plan.inputs.newId(atMs);
   const payload = {
     schema_version: SCHEMA_VERSION,
     run_id: runId,
@@ -44,5 +44,5 @@ export function callBack(plan: Plan, facts: RunFacts, url: string, { state, outp
     createdAtMs: atMs,
   });
   const opening = { value: 'opening' as const, context: { deliveryId, traceparent, roundId: null } };
-  plan.sendTo(deliveryActor, opening, { type: 'delivery.opened', atMs, nextRoundId: `${deliveryId}-${plan.inputs.newId()}` });
+  plan.sendTo(deliveryActor, opening, { type: 'delivery.opened', atMs, nextRoundId: `${deliveryId}-${plan.inputs.newId(atMs)}` });
 }

@@ -13,6 +13,6 @@ export function isDeliveryCommand(command: SessionCommand): command is DeliveryC
 
 /** Null when it is none of a delivery's. */
 export function eventOf({ atMs, inputs: { newId, chance } }: Plan, command: DeliveryCommand): DeliveryEvent | null {
-  if (command.type === 'delivery.due') return { type: 'retry.due', atMs, nextRoundId: `${command.deliveryId}-${newId()}` };
+  if (command.type === 'delivery.due') return { type: 'retry.due', atMs, nextRoundId: `${command.deliveryId}-${newId(atMs)}` };
   return effects.eventOf<DeliveryScope, DeliveryEvent>(delivery.actor, command, { atMs, newId, chance });
 }

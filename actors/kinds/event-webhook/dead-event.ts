@@ -24,7 +24,7 @@ export function replayEvent(plan: Plan, { offset, url, bundleHash, traceparent }
   const { sessionId, atMs } = plan;
   // A deleted session has no events.
   if (plan.record === null || plan.stateOf(sessionActor)?.value === 'deleted') return;
-  const id = replayOf(deadEventId(sessionId, offset), plan.inputs.newId());
+  const id = replayOf(deadEventId(sessionId, offset), plan.inputs.newId(atMs));
   const round: EventWebhookActions['effect'] = {
     ...{ kind: 'event-delivery', id, url, deadlineAtMs: atMs + ROUND_MS },
     ...{ kinds: null, fromOffset: offset, toOffset: offset + 1, attempts: 0, waitingSinceMs: null },

@@ -114,5 +114,5 @@ function bundleOf({ command, inputs }: Plan): string | null {
 }
 
 function sceneOf(plan: Plan): Scene {
-  return { atMs: plan.atMs, head: plan.lastOffset + 1, deployment: deploymentOf(plan), nextRoundId: `evw_${plan.inputs.newId()}` };
+  return { atMs: plan.atMs, head: plan.lastOffset + 1, deployment: deploymentOf(plan), nextRoundId: `evw_${plan.inputs.newId(plan.atMs)}` };
 }

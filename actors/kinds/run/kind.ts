@@ -6,6 +6,7 @@ import type { ActorKind, ActorTransition } from '../actor-kind.ts';
 import { endSession } from '../event-webhook/end-session.ts';
 import { type Handlers, openEffect, type Plan } from '../plan.ts';
 import { sessionActor } from '../session/actor.ts';
+import { waitingTurnId } from '../session/turn-id.ts';
 import { type RunState, runActor } from './actor.ts';
 import { outcomeOf, superseded } from './call-outcome.ts';
 import { factsOf } from './facts-of.ts';
@@ -72,7 +73,7 @@ function afterTransition(plan: Plan, { event, state, isDone, hasActions }: Actor
   }
   if (!isDone) return;
   plan.end(runActor);
-  plan.send(sessionActor, { type: 'run.settled', runId });
+  plan.send(sessionActor, { type: 'run.settled', runId, nextTurnId: waitingTurnId(plan) });
   if (factsOf(plan, runId).callbackUrl === null) endSession(plan);
 }
 

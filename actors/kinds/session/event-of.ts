@@ -17,6 +17,7 @@ import { sessionActor } from './actor.ts';
 import { deletedEvents, patchedEvent } from './log-changes.ts';
 import { patchProblem } from './patch-record.ts';
 import { postedEvent } from './posted-event.ts';
+import { newTurnId } from './turn-id.ts';
 import type { MessageCheck, PostedEvent, SessionEvent } from './types.ts';
 
 /** The command as an event of the session; null when there is nothing to apply. */
@@ -43,9 +44,9 @@ export function eventOf(plan: Plan): SessionEvent | null {
         post: withLikeliest(plan, post),
         atMs: plan.atMs,
         coalesceMs: inputs.coalesceMs,
-        newTurnId: `trn_${inputs.newId()}`,
+        newTurnId: newTurnId(plan),
         turnMustSettle: mustSettleIn(plan),
-        check: post.moderation === null ? null : checkFor(`evt_${inputs.newId()}`, post.moderation),
+        check: post.moderation === null ? null : checkFor(`evt_${inputs.newId(plan.atMs)}`, post.moderation),
       };
     }
     case 'run.start': {

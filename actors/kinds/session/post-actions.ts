@@ -26,18 +26,24 @@ export function wait() {
   });
 }
 
+interface SettledArgs {
+  context: SessionContext;
+  event: Extract<SessionEvent, { type: 'turn.settled' | 'run.settled' }>;
+}
+
 /** Begins the turn that waited for the end of a run, or of a turn. */
 export function beginWantedTurn() {
   return [
-    { type: 'beginTurn' as const, params: ({ context }: { context: SessionContext }): SessionActions['beginTurn'] => wantedIn(context) },
-    { type: 'runTurn' as const, params: ({ context }: { context: SessionContext }): SessionActions['runTurn'] => wantedIn(context) },
-    assign<SessionContext, SessionEvent, undefined, SessionEvent, never>({ runId: null, turnId: ({ context }) => wantedIn(context).turnId, wanted: null }),
+    { type: 'beginTurn' as const, params: (args: SettledArgs): SessionActions['beginTurn'] => wantedIn(args) },
+    { type: 'runTurn' as const, params: (args: SettledArgs): SessionActions['runTurn'] => wantedIn(args) },
+    assign<SessionContext, SettledArgs['event'], undefined, SessionEvent, never>({ runId: null, turnId: (args) => wantedIn(args).turnId, wanted: null }),
   ];
 }
 
-function wantedIn({ wanted }: SessionContext): TurnStart {
-  if (wanted === null) throw new TypeError('no turn waits');
-  return wanted;
+/** The id has the time at which the turn begins, not that of the event that requested it: the turn before has ended in between. */
+function wantedIn({ context: { wanted }, event: { nextTurnId } }: SettledArgs): TurnStart {
+  if (wanted === null || nextTurnId === null) throw new TypeError('no turn waits');
+  return { ...wanted, turnId: nextTurnId };
 }
 
 /** An event that begins, joins or queues a turn carries the turn's trace, any other its own. Of a message that is to be checked the check is opened. */

@@ -2,9 +2,20 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
+import { ulid, ulidTimeMs } from '#shared/ids.ts';
 import { CommitPlan } from '../../runtime/apply/commit-plan.ts';
 import { applyTo } from '../../test-support/apply.ts';
 import { COALESCE_MS, create, DrivenSession, header, post, START_MS } from '../../test-support/driven-session.ts';
+
+function sessionWithUlids(): DrivenSession {
+  const driven = new DrivenSession();
+  const inputs = driven.transitionInputs.bind(driven);
+  driven.transitionInputs = () => ({ ...inputs(), newId: ulid });
+  return driven;
+}
+
+/** The ULID of the turn that makes the call `trn_<ulid>-<number>`. */
+const turnOf = (callId: string | null) => /^trn_(.*)-\d+$/.exec(callId ?? '')?.[1] ?? '';
 
 describe('a session', () => {
   it('refuses a message to a session that does not exist, and stores nothing', () => {
@@ -185,6 +196,30 @@ describe('a session', () => {
     driven.apply(post('one'));
 
     expect(Date.parse(driven.log[0]?.created_at ?? '')).toBe(START_MS);
+  });
+
+  it('DESIGN 7: a turn’s id has the time at which it begins, by the log, whatever the clock of its host does', () => {
+    const driven = sessionWithUlids();
+    driven.apply(create());
+    driven.wait(-60_000);
+    driven.apply(post('one'));
+
+    expect(ulidTimeMs(turnOf(driven.openCall))).toBe(START_MS);
+  });
+
+  it('DESIGN 7: a turn that has waited for the end of another begins with an id of that time: its deltas are not those of an ended turn', () => {
+    const driven = sessionWithUlids();
+    driven.apply(create());
+    driven.apply(post('one'));
+    const { session, ...others } = driven.state?.actors ?? {};
+    const waiting = { turnId: `trn_${ulid(START_MS)}`, traceId: 'a'.repeat(32), bundleHash: 'b', traceparent: null };
+    driven.restore({ ...others, session: { value: 'responding', context: { ...session?.context, wanted: waiting } } });
+    driven.wait(5_000);
+    driven.apply(driven.resultOf('the reply of the first'));
+
+    const endedAtMs = Date.parse(driven.log.findLast((event) => event.kind === 'status' && event.status === 'ready')?.created_at ?? '');
+    expect(endedAtMs).toBe(START_MS + 5_000);
+    expect(ulidTimeMs(turnOf(driven.openCall))).toBe(endedAtMs);
   });
 
   it('fulfils every promise of the log under any sequence of messages, results, failures, deadlines and pauses', () => {

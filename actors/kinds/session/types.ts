@@ -65,7 +65,7 @@ export interface SessionContext {
   runId: string | null;
   /** Waiting runs, oldest first. */
   queue: string[];
-  /** The turn that events requested during a run, or during a cancelled turn that has not ended. */
+  /** The turn that events requested during a run, or during a cancelled turn that has not ended. Begins under another id. */
   wanted: TurnStart | null;
   /** Awaited checks of messages, oldest first. */
   checks: string[];
@@ -96,11 +96,12 @@ export type SessionEvent =
   /** `ephemeral`: the run creates the session. */
   | { type: 'run.start'; runId: string; ephemeral: boolean }
   | { type: 'turn.result'; event: TurnEventBody }
-  | { type: 'turn.settled'; turnId: string }
+  /** `nextTurnId`: of the turn that waits; null: none does. */
+  | { type: 'turn.settled'; turnId: string; nextTurnId: string | null }
   /** By a tool of the turn that ends. */
   | { type: 'mode.asked'; mode: 'auto' | 'manual' }
   | { type: 'run.result'; event: RunEventBody }
-  | { type: 'run.settled'; runId: string }
+  | { type: 'run.settled'; runId: string; nextTurnId: string | null }
   /** The deadline of an unsettled run: in progress, queued, or stored as a row only. */
   | { type: 'run.expired'; runId: string; event: RunEventBody }
   /** `isSettled`: before this command. */

@@ -4,6 +4,7 @@ import { ownTurnRow, type TurnRow } from '../../engine/turn-row.ts';
 import type { ActorKind, ActorState, ActorTransition } from '../actor-kind.ts';
 import { type Handlers, openEffect, type Plan } from '../plan.ts';
 import { sessionActor } from '../session/actor.ts';
+import { waitingTurnId } from '../session/turn-id.ts';
 import { turnActor } from './actor.ts';
 import { openAppliedCheck } from './applied-check.ts';
 import { TURN_MACHINE_VERSION, turnMachine } from './machine.ts';
@@ -100,7 +101,7 @@ function afterTransition(plan: Plan, { before, event, state, isDone, hasActions 
   const mode = modeAskedIn(plan, turnId);
   plan.end(turnActor);
   if (mode !== null) plan.send(sessionActor, { type: 'mode.asked', mode });
-  plan.send(sessionActor, { type: 'turn.settled', turnId });
+  plan.send(sessionActor, { type: 'turn.settled', turnId, nextTurnId: waitingTurnId(plan) });
 }
 
 /** The outcome of a reply's check. */

@@ -208,7 +208,7 @@ export class CommandPlan<Inputs extends TransitionInputs = TransitionInputs> imp
       kind,
       offset: this.#head,
       created_at: at,
-      id: id ?? `evt_${this.inputs.newId()}`,
+      id: id ?? `evt_${this.inputs.newId(this.atMs)}`,
       source,
       trace_id: traceId,
       ...fields,

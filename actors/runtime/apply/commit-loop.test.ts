@@ -1,7 +1,8 @@
 import { expect, it, vi } from 'vitest';
 import type { Bus, CommandLog } from '#bus/bus.ts';
 import { partitionOf } from '#bus/partition.ts';
-import { systemClock } from '#shared/clock.ts';
+import { type Clock, systemClock } from '#shared/clock.ts';
+import { ulidTimeMs } from '#shared/ids.ts';
 import { type Log, silentLog } from '#shared/telemetry/log.ts';
 import { type Metrics, noMetrics } from '#shared/telemetry/metrics.ts';
 import { openMetrics } from '#shared/telemetry/open-metrics.ts';
@@ -74,12 +75,18 @@ function newOutbox(): Outbox {
   });
 }
 
-function loopOn({ commits, sessions }: StoreOfLoop, metrics: Metrics = noMetrics, outbox = newOutbox(), log: Log = silentLog): CommitLoop {
+function loopOn(
+  { commits, sessions }: StoreOfLoop,
+  metrics: Metrics = noMetrics,
+  outbox = newOutbox(),
+  log: Log = silentLog,
+  clock: Clock = systemClock,
+): CommitLoop {
   return new CommitLoop({
     ...{
       store: { commits, partitions: {} as RuntimeStore['partitions'] },
       outbox,
-      clock: systemClock,
+      clock,
       log,
       metrics,
       check: commandCheck({ isTagged: () => false }, 0),
@@ -170,6 +177,27 @@ it('adds a partition to no commit for the row of a published effect, until rows 
   await vi.waitFor(() => expect(outbox.hasDone).toBe(false), WAIT);
   await outbox.stop();
   await loop.stop();
+});
+
+it('DESIGN 7: the id of a turn has the time of the database, which its session’s events have', async () => {
+  const nowMs = Date.UTC(2026, 0, 1);
+  const turns: (string | undefined)[] = [];
+  const commits = commitsBy(async ({ effects }) => {
+    turns.push(...[...effects.keys()].map((id) => /^trn_(.*)-1$/.exec(id)?.[1]));
+    return { kind: 'committed', owned: new Set(PARTITIONS) };
+  });
+  const outbox = newOutbox();
+  const loop = loopOn({ commits, sessions: noSessions }, noMetrics, outbox, silentLog, { nowMs: () => nowMs });
+  const mailbox = new Mailbox({ partition: 7, epoch: 1, owner: 'host-1', commitNo: 0, cursor: 0, cursorFingerprint: null }, loop.kick);
+  loop.own(mailbox);
+  const sessionId = Array.from({ length: 10_000 }, (_, n) => `ses_${n}`).find((id) => partitionOf(id) === 7) ?? '';
+  mailbox.start(creating(sessionId));
+  mailbox.start(messageTo(sessionId));
+  await vi.waitFor(() => expect(turns).toHaveLength(1), WAIT);
+  await outbox.stop();
+  await loop.stop();
+
+  expect(ulidTimeMs(turns[0] ?? '')).toBe(nowMs);
 });
 
 it('DESIGN 12: counts commits with their sizes, and the partitions that another host has taken', async () => {

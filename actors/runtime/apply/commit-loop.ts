@@ -259,7 +259,7 @@ export class CommitLoop {
   async #transitionInputs(batch: readonly Parsed[], states: States): Promise<TransitionInputs> {
     const commands = batch.flatMap(({ command }) => (command === null ? [] : [command]));
     const inputs = await this.#sender.retryWhileTransient(() => this.#deps.readInputs(commands, states)); // no fail point: reads
-    return { atMs: this.#deps.clock.nowMs(), newId: () => ulid(), newTraceId: traceId, chance: Math.random, ...inputs };
+    return { atMs: this.#deps.clock.nowMs(), newId: ulid, newTraceId: traceId, chance: Math.random, ...inputs };
   }
 
   async #execute(plan: CommitPlan): Promise<Outcome> {

@@ -7,7 +7,7 @@ export interface TurnCall {
   turnId: string;
   /** From 1; each call supersedes those before it. */
   number: number;
-  /** By its owner's clock. */
+  /** By the times of its session's log. */
   turnAtMs: number;
 }
 
