@@ -19,7 +19,7 @@ interface KnownAddress {
 }
 
 /** The addresses of an app, to tell one that takes other methods from one that has nothing. Fastify looks its routes up by their templates alone. */
-export class KnownAddresses {
+class KnownAddresses {
   readonly #byTemplate = new Map<string, KnownAddress>();
 
   add(template: string, route: KnownRoute): void {

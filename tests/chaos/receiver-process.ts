@@ -6,7 +6,7 @@ type Answer = number | 'drop';
 
 const post = z.object({ path: z.string(), headers: z.record(z.string(), z.unknown()), body: z.string() });
 
-export interface ReceiverAddress {
+interface ReceiverAddress {
   url: string;
   /** The posts, in order. */
   received: Pick<z.infer<typeof post>, 'headers' | 'body'>[];
