@@ -33,8 +33,11 @@ afterAll(async () => {
 let brokenBy: unknown;
 async function inTurn(scenario: () => Promise<void>): Promise<void> {
   if (brokenBy !== undefined) throw new Error('not tried, since a scenario before it has failed', { cause: brokenBy });
+  // Stands for one whose test has timed out: it goes on beside later ones.
+  brokenBy = new Error('a scenario has not ended');
   try {
     await scenario();
+    brokenBy = undefined;
   } catch (error) {
     brokenBy = error;
     throw error;
