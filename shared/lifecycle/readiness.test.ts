@@ -57,6 +57,18 @@ describe('readiness', () => {
     expect(await readiness.report()).toEqual({ status: 'draining', checks: { bus: 'ok' } });
   });
 
+  it('checks again after a second when the machine’s clock has been set back', async () => {
+    let isThere = true;
+    const readiness = new Readiness();
+    readiness.booted([check('database', () => isThere)]);
+    expect((await readiness.report()).status).toBe('ready');
+
+    isThere = false;
+    vi.setSystemTime(Date.now() - 3_600_000);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect((await readiness.report()).status).toBe('unavailable');
+  });
+
   it('checks once for all requests within a second, and again after it', async () => {
     let isThere = true;
     const { asked, ask } = counted(() => isThere);

@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '../clock.ts';
+import { type Clock, steadyClock } from '../clock.ts';
 import { type Log, silentLog } from '../telemetry/log.ts';
 import { within } from '../within.ts';
 
@@ -40,7 +40,7 @@ export class Readiness {
   #last: { report: ReadinessReport; atMs: number } | null = null;
   #asking: Promise<ReadinessReport> | null = null;
 
-  constructor({ clock = systemClock, log = silentLog, checkTimeoutMs = CHECK_TIMEOUT_MS }: ReadinessDeps = {}) {
+  constructor({ clock = steadyClock, log = silentLog, checkTimeoutMs = CHECK_TIMEOUT_MS }: ReadinessDeps = {}) {
     this.#clock = clock;
     this.#log = log;
     this.#checkTimeoutMs = checkTimeoutMs;

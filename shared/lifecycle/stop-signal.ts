@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import { type Clock, steadyClock } from '../clock.ts';
 
 /** A Ctrl-C under npm arrives twice within a millisecond, from the terminal and from npm. */
 const REPEAT_MS = 1_000;
@@ -15,8 +15,6 @@ export interface StopSignalDeps {
   exit?: (code: number) => void;
 }
 
-/** Monotonic: setting the machine's clock has no effect. */
-const steadyClock: Clock = { nowMs: () => performance.now() };
 
 /**
  * Resolves with the first SIGTERM or SIGINT. Repeats within a second are ignored; a later one ends the process at once with 130 or 143. Call it
