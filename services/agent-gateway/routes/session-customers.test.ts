@@ -121,6 +121,18 @@ describe('an idempotency key', () => {
     expect((await send(app(), 'POST', '/sessions', {}, 'another key')).statusCode).toBe(201);
   });
 
+  it('DESIGN 9: repeats the reply for a session that is deleted since, and makes its deleted guest no second time', async () => {
+    const created = await send(app(), 'POST', '/sessions', { title: 'T' }, 'for a while');
+    const { id, customer_id: guest } = created.json();
+    expect((await send(app(), 'DELETE', `/customers/${guest}?cascade=true`)).statusCode).toBe(204);
+
+    const repeat = await send(app(), 'POST', '/sessions', { title: 'T' }, 'for a while');
+
+    expect([repeat.statusCode, repeat.body]).toEqual([200, created.body]);
+    expect((await send(app(), 'GET', `/sessions/${id}`)).statusCode).toBe(404);
+    expect((await send(app(), 'GET', `/customers/${guest}`)).statusCode).toBe(404);
+  });
+
   it('DESIGN 9: repeats the reply of a deletion, and of none that did not happen', async () => {
     const { id } = (await send(app(), 'POST', '/sessions')).json();
 

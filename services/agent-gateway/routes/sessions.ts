@@ -42,6 +42,11 @@ export function sessions(deps: SessionsDeps): FastifyPluginAsyncZod {
   // The body is optional.
   const body = z.preprocess((given) => given ?? {}, createSessionRequest);
   const querystring = z.object({ allow_greeting: z.stringbool().optional() });
+  /** The first reply for a session that is deleted since: its guest may be deleted too, and is not made again. Null: there is none. */
+  async function replyOfDeleted(sessionId: string, commandId: string) {
+    const first = await processedCommands.read(sessionId, commandId);
+    return first !== null && (await isKnownSession(sessionId)) === false ? first : null;
+  }
 
   return async (app) => {
     app.post('/sessions', { schema: { body, querystring }, config: { appendsCommand: true } }, async (request, reply) => {
@@ -49,12 +54,16 @@ export function sessions(deps: SessionsDeps): FastifyPluginAsyncZod {
       if (eventWebhookUrl != null) checkEventWebhookUrl(checkCallbackUrl, eventWebhookUrl, 'event_webhook_url');
       const key = idempotencyKeyOf(request.headers);
       const { sessionId, guestId } = newSessionIds(agent.id, key);
+      const commandId = `${sessionId}-create`;
+      const first = key === null ? null : await replyOfDeleted(sessionId, commandId);
+      if (first?.ok === false) throw new SwitchyardError(first.code, first.message);
+      if (first !== null) return reply.code(200).send(first.value.session);
       const { traceparent } = traceContextOf(contextOfRequest(request));
       const command: CommandOf<'session.create'> = {
         v: 1,
         type: 'session.create',
         sessionId,
-        commandId: `${sessionId}-create`,
+        commandId,
         sentAtMs: clock.nowMs(),
         answerTo: commandReplies.gatewayId,
         traceparent,
