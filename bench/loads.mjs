@@ -1,3 +1,5 @@
+import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import { burstLoads } from './burst-loads.mjs';
 import { completionsOf } from './completions.mjs';
 import { engineLoads } from './engine-loads.mjs';
@@ -34,6 +36,8 @@ import { turnLoads } from './turn-loads.mjs';
 /** @typedef {(setting: Setting) => Promise<Result>} Load */
 
 const MIB = 1_024 * 1_024;
+const FILE_POLL_MS = 20;
+const FILE_TIMEOUT_MS = 10_000;
 /** Deliveries that are posted again and again. */
 const REPEATED = 64;
 const KB = 1_000;
@@ -171,7 +175,11 @@ async function delivered({ target, settings, hooks = {} }, repeated) {
 async function pagesOfLog({ target, settings, hooks = {} }) {
   const { agentUrl = '', keys, roots } = target.facts;
   const server = { address: addressOf(agentUrl), key: keys?.agentKey ?? '' };
-  const result = ofLoop(await logPages({ server, events: PAGE_EVENTS, inFlight: 4, times: settings.single, roots, hooks }));
+  const { loopFile } = target.facts;
+  const signal = async () => void (await target.call('signal'));
+  if (loopFile !== undefined) rmSync(loopFile, { force: true });
+  const measuring = loopFile === undefined ? hooks : { onBegin: signal, onEnd: signal };
+  const result = ofLoop(await logPages({ server, events: PAGE_EVENTS, inFlight: 4, times: settings.single, roots, hooks: measuring }));
   const microsOf = (/** @type {number | null | undefined} */ secondsPerThousand) => ((secondsPerThousand ?? 0) * MICROS_PER_SECOND) / 1_000 / PAGE_EVENTS;
   const { cpuPerThousand, p50Ms, perSecond } = result.figures;
   return {
@@ -179,10 +187,20 @@ async function pagesOfLog({ target, settings, hooks = {} }) {
     figures: {
       eventMicros: microsOf(cpuPerThousand),
       gatewayMicros: microsOf(result.cpuByProcess['agent-gateway']),
+      longestBlockMs: loopFile === undefined ? null : await numberIn(loopFile),
       p50Ms: p50Ms ?? null,
       perSecond: perSecond ?? null,
     },
   };
+}
+
+/** @param {string} path of a file that another process is about to write @returns {Promise<number | null>} null: it did not */
+async function numberIn(path) {
+  for (const untilMs = performance.now() + FILE_TIMEOUT_MS; performance.now() < untilMs; await delay(FILE_POLL_MS)) {
+    const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
+    if (text !== '') return Number(text);
+  }
+  return null;
 }
 
 /** Posts to sessions that begin no turn. @param {Setting} setting @param {'say' | 'injectResult'} what @returns {Promise<Result>} */

@@ -41,6 +41,7 @@ export const trafficRows = [
     compare: (figures) => [
       plain('CPU of all processes per event', 'µs', figures.median('switchyard', 'logPages', 'eventMicros'), { bar: NO_BAR, aim: null }),
       plain('CPU of the gateway per event', 'µs', figures.median('switchyard', 'logPages', 'gatewayMicros'), { bar: 4, aim: 2 }),
+      plain('longest block of the event loop of the gateway', 'ms', figures.most('switchyard', 'logPages', 'longestBlockMs'), { bar: 3, aim: null }),
       plain('p50', 'ms', figures.median('switchyard', 'logPages', 'p50Ms'), { bar: NO_BAR, aim: null }),
     ],
   },

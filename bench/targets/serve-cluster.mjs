@@ -19,7 +19,7 @@ import { deploymentEnvironment } from './deployment-environment.mjs';
  */
 export async function serveCluster({ counts = {}, countQueries = false, isBrokerSynced = true, watchBroker = false, ...deployment }) {
   const folder = mkdtempSync(join(tmpdir(), 'switchyard-bench-'));
-  const { keys, environment } = await deploymentEnvironment(folder, deployment);
+  const { keys, environment, loopFile } = await deploymentEnvironment(folder, deployment);
   const configModule = new URL('../../dist/bus/nats/server-config.js', import.meta.url).href;
   /** @type {typeof import('../../bus/nats/server-config.ts')} */
   const { natsServerConfig } = await import(configModule);
@@ -45,6 +45,7 @@ export async function serveCluster({ counts = {}, countQueries = false, isBroker
       agentUrl: urlOf('agent-gateway') || urlOf('agent'),
       keys,
       databaseUrl: cluster.stores.postgres.url,
+      ...(loopFile === undefined ? {} : { loopFile }),
       ...(monitor === null ? {} : { brokerUrl: `http://${monitor}` }),
       management: cluster.processes.map(({ role, managementUrl }) => ({ role, managementUrl })),
     },

@@ -8,6 +8,7 @@
  * @property {string} [turnUrl] where a posted request is one durable turn
  * @property {{ routerKey: string, agentKey: string }} [keys]
  * @property {string} [databaseUrl] of its PostgreSQL
+ * @property {string} [loopFile] where the agent gateway writes the longest block of its event loop (`profile/loop-on-signal.mjs`); absent: it does not
  * @property {string} [brokerUrl] of the broker's monitoring
  * @property {{ role: string, managementUrl: string }[]} [management] the addresses of its processes' metrics
  */
