@@ -65,13 +65,16 @@ own_settings() {
   for name in $(sed -n 's/^\(# \)\{0,1\}\([A-Z_]*\)=.*/\2/p' deploy/.env.example "$folder"/*.env); do unset "$name"; done
 }
 
+# The young generation of a process that each call passes through has its full size from the start (docs/adr/0022).
+heap_of() { case $1 in router-gateway | router-worker | router) echo --min-semi-space-size=16 ;; esac }
+
 start() {
   service=$1 port=$2
   [ -r "$folder/$service.env" ] || fail "$folder/$service.env can't be read: \`configure\` writes it"
   ! is_running "$service" "$port" || fail "$service $port runs already, as process $(cat "$folder/$service-$port.pid")"
   own_settings
   MANAGEMENT_PORT=$port PORT=${3:-} nohup node --env-file="$folder/all.env" --env-file="$folder/$service.env" --enable-source-maps \
-    --min-semi-space-size=16 "dist/services/$service/main.js" >> "$folder/$service-$port.log" 2>&1 < /dev/null &
+    $(heap_of "$service") "dist/services/$service/main.js" >> "$folder/$service-$port.log" 2>&1 < /dev/null &
   echo $! > "$folder/$service-$port.pid"
 }
 

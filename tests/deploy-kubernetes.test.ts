@@ -29,7 +29,7 @@ describe('the manifests', () => {
   it('have a deployment for each service, of the image and the command of the compose file', () => {
     expect(ofKind('Deployment').map(({ metadata }) => metadata.name)).toEqual([...ourServices].sort());
     for (const name of [...ourServices, 'streams']) expect(podOf(name).container.image).toBe(`switchyard:${packageFile.version}`);
-    for (const name of ourServices) expect(podOf(name).container.args).toEqual([`dist/services/${name}/main.js`]);
+    for (const name of ourServices) expect(podOf(name).container.args).toEqual(serviceOf(name).command);
     expect(podOf('nats').container.image).toBe(serviceOf('nats').image);
   });
 

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { passwordVariableOf } from '../bus/nats/server-config.ts';
+import { heapArgumentsOf } from '../scripts/servers/start-cluster.mjs';
 import { parseConfig as agentConfigOf } from '../services/agent/config.ts';
 import { parseConfig as routerConfigOf } from '../services/router/config.ts';
 import { providerBlock } from '../services/router-worker/providers/registry.ts';
@@ -42,6 +43,11 @@ const withoutUse: Record<string, string> = {
   EFFECT_KINDS: 'all kinds; for workers of one kind add a service',
 };
 
+/** As the test cluster starts it. */
+function commandOf(service: string): string[] {
+  return [...heapArgumentsOf(service), `dist/services/${service}/main.js`];
+}
+
 describe('the services', () => {
   it('are all services of the code, each started by its own main', () => {
     const commands = Object.fromEntries(
@@ -49,7 +55,7 @@ describe('the services', () => {
     );
 
     expect(deployables(root).length).toBeGreaterThan(4);
-    expect(commands).toEqual(Object.fromEntries(deployables(root).map((name) => [name, [`dist/services/${name}/main.js`]])));
+    expect(commands).toEqual(Object.fromEntries(deployables(root).map((name) => [name, commandOf(name)])));
     expect([...ourServices].sort()).toEqual(deployables(root));
   });
 
@@ -177,7 +183,7 @@ describe('the profile co-located', () => {
     const { nats: _gateway, ...ofGateway } = settingsReaders[gatewayName](environmentOf(gatewayName));
     const { nats: _other, ...ofOther } = settingsReaders[otherName](environmentOf(otherName));
 
-    expect(both.command).toEqual([`dist/services/${name}/main.js`]);
+    expect(both.command).toEqual(commandOf(name));
     expect(config).toEqual({ ...ofGateway, ...ofOther });
     expect(nats).toMatchObject({ user: name, password: environmentOf('nats')[passwordVariableOf(name)] });
     const { NATS_PASSWORD, ...environment } = both.environment;

@@ -20,6 +20,11 @@ export const roles = /** @type {const} */ (['router-gateway', 'agent-gateway', '
 /** Started by default: one of each. `router` and `agent` are each in place of two of them. @type {ReadonlySet<string>} */
 const byDefault = new Set(['router-gateway', 'agent-gateway', 'actor-host', 'router-worker', 'effect-worker']);
 
+/** Flags of V8, before the program of a role, as in the compose file. @param {string} role @returns {string[]} */
+export function heapArgumentsOf(role) {
+  return withFullYoungGeneration.has(role) ? ['--min-semi-space-size=16'] : [];
+}
+
 /** @param {typeof roles[number]} role */
 export function defaultCountOf(role) {
   return byDefault.has(role) ? 1 : 0;
@@ -85,8 +90,10 @@ const withoutSecret = new Set(['router-worker', 'effect-worker']);
  */
 
 const CLONE = fileURLToPath(new URL('../..', import.meta.url));
-/** As in the image. The young generation starts at its full size (docs/adr/0022). */
-export const NODE_ARGUMENTS = ['--enable-source-maps', '--min-semi-space-size=16'];
+/** As in the image. */
+export const NODE_ARGUMENTS = ['--enable-source-maps'];
+/** Each call passes through them: their young generation starts at its full size (docs/adr/0022). That of other roles grows with their load (docs/adr/0156). @type {ReadonlySet<string>} */
+const withFullYoungGeneration = new Set(['router-gateway', 'router-worker', 'router']);
 /** A slow start prints every 5 s what it waits for, so a silent process makes no progress, however busy the machine is. */
 const SILENCE_LIMIT_MS = 90_000;
 const POLL_MS = 20;
@@ -274,7 +281,7 @@ function writeRouterConfig(run, config) {
  * @throws {ScriptError} naming it, when it ends before that, or prints nothing for too long
  */
 export async function startProcess(run, { role, index, cwd, program = cwd, env, onLine, silenceLimitMs = SILENCE_LIMIT_MS }) {
-  const args = [...NODE_ARGUMENTS, join(program, 'dist', 'services', role, 'main.js')];
+  const args = [...NODE_ARGUMENTS, ...heapArgumentsOf(role), join(program, 'dist', 'services', role, 'main.js')];
   const { child, output } = launch(run, { program: process.execPath, args, cwd, env });
   for (const stream of [child.stdout, child.stderr]) {
     if (stream !== null && onLine !== undefined) createInterface({ input: stream }).on('line', (line) => onLine(line, { role, index }));

@@ -9,7 +9,7 @@ import { type MetricsRegistry, openMetrics } from '../telemetry/open-metrics.ts'
 import { maskUrl } from '../telemetry/redact.ts';
 import { boot, type Step, type Waiting } from './boot.ts';
 import { exitOnFault } from './exit-on-fault.ts';
-import { setUpHeap } from './heap.ts';
+import { collectAfterStart, setUpHeap } from './heap.ts';
 import { LoopWatchdog } from './loop-watchdog.ts';
 import { openManagementListener } from './management-listener.ts';
 import { type Check, Readiness } from './readiness.ts';
@@ -98,6 +98,7 @@ async function startUp<Config extends ProcessConfig>(
         if (config.logLevel === null) log.setLevel(level);
       };
       const { url, checks } = await service.start({ config, environment: process.env, log, useManifestLevel, metrics, step, releasers });
+      await collectAfterStart();
       readiness.booted(checks);
       const watchdog = new LoopWatchdog({ log, metrics });
       releasers.add('loop watchdog', () => watchdog.stop());
