@@ -33,7 +33,7 @@ export function setUpHeap(): void {
  * Collects all garbage and shrinks the young generation to its first size. Loading the programs grows it to 20 MB and more, which V8 returns only at a later
  * collection that finds the process idle (ADR 156). It blocks for some 0.1 s: call it before the process is ready.
  */
-export async function collectAfterStart(): Promise<void> {
+export async function collectAfterLoading(): Promise<void> {
   const session = new Session();
   session.connect();
   await session.post('HeapProfiler.collectGarbage').finally(() => session.disconnect());

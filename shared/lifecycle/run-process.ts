@@ -9,7 +9,7 @@ import { type MetricsRegistry, openMetrics } from '../telemetry/open-metrics.ts'
 import { maskUrl } from '../telemetry/redact.ts';
 import { boot, type Step, type Waiting } from './boot.ts';
 import { exitOnFault } from './exit-on-fault.ts';
-import { collectAfterStart, setUpHeap } from './heap.ts';
+import { collectAfterLoading, setUpHeap } from './heap.ts';
 import { LoopWatchdog } from './loop-watchdog.ts';
 import { openManagementListener } from './management-listener.ts';
 import { type Check, Readiness } from './readiness.ts';
@@ -97,8 +97,8 @@ async function startUp<Config extends ProcessConfig>(
       const useManifestLevel = (level: string) => {
         if (config.logLevel === null) log.setLevel(level);
       };
+      await collectAfterLoading();
       const { url, checks } = await service.start({ config, environment: process.env, log, useManifestLevel, metrics, step, releasers });
-      await collectAfterStart();
       readiness.booted(checks);
       const watchdog = new LoopWatchdog({ log, metrics });
       releasers.add('loop watchdog', () => watchdog.stop());
