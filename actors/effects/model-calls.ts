@@ -152,7 +152,7 @@ export class ModelCalls {
     };
     const subscription = bus.tokens.subscribe(subject, (_subject, bytes) => receive(bytes));
     const reconnects = bus.onReconnect(replay);
-    // Last: a bus that is closed throws above, and nobody would stop the timer.
+    // Last: a bus that is closed throws above, and nothing would stop the timer.
     replayAfter(waits.modelSilenceMs);
     return {
       frame,

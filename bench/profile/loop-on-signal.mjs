@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs';
 
 /**
  * Loaded into the services before their program. At the first SIGUSR2 the agent gateway begins to measure how long its event loop is blocked, and at the next one
- * it writes the longest block, in ms, to the file. What counts is the CPU that the process has used between two calls of a timer of 1 ms: it is a block, and at most
- * 1 ms more. A delay would count the time in which other processes had the core, too.
+ * it writes the longest block, in ms, to the file. What counts is the CPU that the process has used between two calls of a timer of 1 ms: a block
+ * is at most as long. It counts the collector's and the compiler's threads, too; a delay would count the time in which other processes had the core.
  */
 const path = process.env.BENCH_LOOP_FILE ?? '';
 const isMeasured = (process.argv[1] ?? '').includes('agent-gateway');

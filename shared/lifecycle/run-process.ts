@@ -91,13 +91,13 @@ async function startUp<Config extends ProcessConfig>(
 ): Promise<{ stopped: ReturnType<typeof stopSignal> }> {
   const { config, log, metrics, releasers, readiness } = context;
   try {
+    await collectAfterLoading();
     return await boot(logWaiting(log), async (step) => {
       const management = await openManagementListener({ ...config.management, readiness, metrics });
       releasers.add('management listener', () => management.stop());
       const useManifestLevel = (level: string) => {
         if (config.logLevel === null) log.setLevel(level);
       };
-      await collectAfterLoading();
       const { url, checks } = await service.start({ config, environment: process.env, log, useManifestLevel, metrics, step, releasers });
       readiness.booted(checks);
       const watchdog = new LoopWatchdog({ log, metrics });

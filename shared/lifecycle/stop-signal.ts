@@ -15,7 +15,6 @@ export interface StopSignalDeps {
   exit?: (code: number) => void;
 }
 
-
 /**
  * Resolves with the first SIGTERM or SIGINT. Repeats within a second are ignored; a later one ends the process at once with 130 or 143. Call it
  * once per process.

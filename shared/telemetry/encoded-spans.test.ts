@@ -95,6 +95,26 @@ describe('spans are encoded as the library encodes them', () => {
   });
 });
 
+it('a span that can not be encoded leaves those around it as they are', () => {
+  const unreadable: FinishedSpan = {
+    ...plain,
+    attributes: {
+      get broken(): string {
+        throw new Error('no value');
+      },
+    },
+  };
+  const [encoder, without] = [encodedSpans(RESOURCE, UNLIMITED), encodedSpans(RESOURCE, UNLIMITED)];
+
+  expect(() => encoder.add({ ...unreadable, scope: 'switchyard.gen_ai' }, reference)).toThrow('no value');
+  encoder.add(plain, reference);
+  expect(() => encoder.add(unreadable, reference)).toThrow('no value');
+  encoder.add(plain, reference);
+  for (const span of [plain, plain]) without.add(span, reference);
+
+  expect(encoder.take()).toEqual(without.take());
+});
+
 it('begins each batch anew, and says how many bytes each span has', () => {
   const encoder = encodedSpans(RESOURCE, UNLIMITED);
   const sizes = [plain, { ...plain, attributes: { 'gen_ai.input.messages': 'x'.repeat(1_000) } }].map((span) => encoder.add(span, reference));

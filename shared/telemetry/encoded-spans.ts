@@ -66,7 +66,15 @@ class SpanEncoder implements BatchForm<EncodedSpans> {
     const before = writer.length;
     if (before === 0) this.#scopes.push(scope);
     this.#count += 1;
-    this.#span(writer, span, reference);
+    try {
+      this.#span(writer, span, reference);
+    } catch (error) {
+      // Otherwise those behind it would be read as parts of it.
+      writer.truncate(before);
+      this.#count -= 1;
+      if (before === 0) this.#scopes.pop();
+      throw error;
+    }
     return writer.length - before;
   }
 

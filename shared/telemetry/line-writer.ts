@@ -35,11 +35,12 @@ interface LineWriterOptions {
 }
 
 /** Of all open writers: one listener of the process, however many logs it makes. */
-const flushesAtExit = new Set<() => void>();
+const flushesAtExit = new Set<(untilMs: number) => void>();
 let listens = false;
 
 function flushAllAtExit(): void {
-  for (const flush of flushesAtExit) flush();
+  const untilMs = performance.now() + AT_EXIT_MS;
+  for (const flush of flushesAtExit) flush(untilMs);
 }
 
 /**
@@ -95,8 +96,8 @@ export function lineWriter({ fd, service, shape = (line) => line, onDrop = () =>
     }
   };
   /** Before the stream's own listener, which would try a full pipe for ever. A write of the stream would be asynchronous, and may not be done any more. */
-  const flushAtExit = () => {
-    exitUntilMs = performance.now() + AT_EXIT_MS;
+  const flushAtExit = (untilMs: number) => {
+    exitUntilMs = untilMs;
     const lines = takeHeld();
     try {
       stream.flushSync();
@@ -118,9 +119,11 @@ export function lineWriter({ fd, service, shape = (line) => line, onDrop = () =>
     },
     end: () => {
       flush();
-      flushesAtExit.delete(flushAtExit);
       return new Promise((resolve) => {
-        stream.once('close', resolve);
+        stream.once('close', () => {
+          flushesAtExit.delete(flushAtExit);
+          resolve();
+        });
         stream.end();
       });
     },

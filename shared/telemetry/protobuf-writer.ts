@@ -19,6 +19,11 @@ export class ProtobufWriter {
     return this.#bytes.subarray(0, this.#length);
   }
 
+  /** Forgets what was written behind a length of before. */
+  truncate(length: number): void {
+    this.#length = length;
+  }
+
   /** Forgets what was written, and keeps the memory up to a bound. */
   clear(mostBytes: number): void {
     this.#length = 0;

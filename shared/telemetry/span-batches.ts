@@ -18,7 +18,7 @@ export interface BatchForm<Batch> {
 
 /** Of OpenTelemetry's libraries. */
 export interface BatchExporter<Batch> {
-  /** @param done is told 0 when the collector has accepted the batch */
+  /** @param done gets code 0 when the collector has accepted the batch */
   export(batch: Batch, done: (result: { code: number; error?: Error }) => void): void;
   shutdown(): Promise<void>;
 }
@@ -108,7 +108,7 @@ export class SpanBatches<Batch> {
     this.#isSending = false;
   }
 
-  /** Resolves with the collector's answer, or once its time is over. Until the answer the spans occupy their room. */
+  /** Resolves with the collector's answer, or once its time is over. Until the answer the spans count as waiting. */
   #export({ batch, spans, size }: ClosedBatch<Batch>): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, this.#options.timeoutMs);

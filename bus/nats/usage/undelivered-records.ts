@@ -9,8 +9,10 @@ import { storedRecords } from './stored-records.ts';
 
 const EVERY_MS = 2_000;
 const BUDGET_MS = 1_000;
-/** Messages read at a time, one by one. */
+/** Messages read at a time, one by one; one alone after a rejection. */
 const MAX_MESSAGES = 200;
+/** Of messages that are read at a time; the last one may exceed it. */
+const MAX_CHARACTERS = 4 * 1024 * 1024;
 /** After so many ack waits a message must have been delivered again. */
 const ACK_WAITS = 2;
 
@@ -20,8 +22,6 @@ export interface UndeliveredRecordsOptions {
   /** Records. */
   maxBatch: number;
   ackWaitMs: number;
-  /** Whether the handler has accepted what it was given last. */
-  isAccepting: () => boolean;
   log: Log;
 }
 
@@ -40,6 +40,7 @@ export class UndeliveredRecords implements Subscription {
   #ackFloor = 0;
   /** The last sequence at an earlier moment. */
   #mark = { sequence: 0, atMs: 0 };
+  #maxMessages = MAX_MESSAGES;
 
   constructor(options: UndeliveredRecordsOptions) {
     this.#options = options;
@@ -60,17 +61,17 @@ export class UndeliveredRecords implements Subscription {
       try {
         await this.#look();
       } catch (error) {
-        this.#options.log.debug({ err: error }, 'usage records that are not delivered could not be looked for: the next look follows');
+        this.#options.log.debug({ err: error }, 'the usage log could not be read: the next look follows');
       }
     }
   }
 
   async #look(): Promise<void> {
-    const { link, isAccepting, log } = this.#options;
+    const { link, log } = this.#options;
     const found = await this.#describe();
     const last = this.#lastUndelivered(found);
     this.#ackFloor = found.state.messages === 0 ? 0 : await ackFloorOf(link);
-    if (found.state.messages === 0 || found.state.first_seq > last || !isAccepting()) return;
+    if (found.state.messages === 0 || found.state.first_seq > last) return;
     const { records, nextSequence } = await this.#read(found.state.first_seq, last);
     if (!(await this.#isHandled(records))) return;
     // Not retried, and not of another stream, whose records have the same sequences.
@@ -97,26 +98,35 @@ export class UndeliveredRecords implements Subscription {
   async #read(first: number, last: number): Promise<{ records: UsageMessage[]; nextSequence: number }> {
     const { link } = this.#options;
     const records: UsageMessage[] = [];
-    let nextSequence = first;
-    for (let count = 0; count < MAX_MESSAGES; count += 1) {
+    let [nextSequence, characters] = [first, 0];
+    for (let count = 0; count < this.#maxMessages && characters < MAX_CHARACTERS; count += 1) {
       const query = { seq: nextSequence, next_by_subj: addresses.usage.pattern };
       const get = () => link.manager.streams.getMessage(streams.usage.name, query);
       const message = await link.retries.callApi('read a usage record', BUDGET_MS, get, this.#stop.signal);
       if (message === null || message.seq > last) break;
-      records.push(...storedRecords(message.header, message.string()));
+      const body = message.string();
+      characters += body.length;
+      records.push(...storedRecords(message.header, body));
       nextSequence = message.seq + 1;
     }
     return { records, nextSequence };
   }
 
-  /** @throws what the handler throws; @returns false once this has been stopped */
+  /** Never rejects. @returns whether the handler accepted all of them; false, too, once this has been stopped, and for none */
   async #isHandled(records: readonly UsageMessage[]): Promise<boolean> {
-    const { handler, maxBatch } = this.#options;
-    for (let at = 0; at < records.length; at += maxBatch) {
-      if (this.#stop.signal.aborted) return false;
-      await handler(records.slice(at, at + maxBatch));
+    const { handler, maxBatch, log } = this.#options;
+    try {
+      for (let at = 0; at < records.length; at += maxBatch) {
+        if (this.#stop.signal.aborted) return false;
+        await handler(records.slice(at, at + maxBatch));
+      }
+      this.#maxMessages = MAX_MESSAGES;
+      return records.length > 0;
+    } catch (error) {
+      this.#maxMessages = 1;
+      log.warn({ err: error, records: records.length }, 'usage records that were read from the log were rejected: they stay there');
+      return false;
     }
-    return records.length > 0;
   }
 }
 

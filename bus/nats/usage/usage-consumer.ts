@@ -59,7 +59,6 @@ export class UsageConsumer implements Subscription {
   readonly #stop = new AbortController();
   readonly #ended: Promise<void>;
   readonly #undelivered: UndeliveredRecords;
-  #isAccepting = true;
   /** Delivered, not yet with the handler. */
   #waiting: Delivery[] = [];
   #pull: Pull | null = null;
@@ -70,7 +69,7 @@ export class UsageConsumer implements Subscription {
     // Bound: records arrive in a connection's async context.
     this.#handler = AsyncResource.bind(options.handler);
     const { link, maxBatch, ackWaitMs, log } = options;
-    this.#undelivered = new UndeliveredRecords({ link, handler: this.#handler, maxBatch, ackWaitMs, isAccepting: () => this.#isAccepting, log });
+    this.#undelivered = new UndeliveredRecords({ link, handler: this.#handler, maxBatch, ackWaitMs, log });
     this.#ended = this.#run();
   }
 
@@ -194,11 +193,6 @@ export class UsageConsumer implements Subscription {
 
   /** Never rejects. @returns whether the handler accepted all of it */
   async #handle(batch: readonly Delivery[]): Promise<boolean> {
-    this.#isAccepting = await this.#isAccepted(batch);
-    return this.#isAccepting;
-  }
-
-  async #isAccepted(batch: readonly Delivery[]): Promise<boolean> {
     const records = batch.flatMap((delivery) => delivery.records);
     const { maxBatch, log } = this.#options;
     try {
