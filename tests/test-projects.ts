@@ -28,10 +28,11 @@ export const alone = ['tests/chaos/edge-overload.test.ts'];
  * replaced outlast their file: undici and `Deadlines` keep one timer per process, and one that was made meanwhile never fires.
  */
 export const needOwnProcess = [
+  'actors/effects/model-calls.test.ts',
   'actors/kinds/turn/hidden-classes.test.ts',
   'actors/runtime/{partitions/timers,publish/outbox}.test.ts',
   'bus/{dispatched-item,renew-lease}.test.ts',
-  'bus/nats/{commands/{command-feed,command-log},connection/{consumers,leaderless-streams,overlapping,retries,stored-publish},tokens/replay-batches,work/work-consumer}.test.ts',
+  'bus/nats/{commands/{command-feed,command-log},connection/{consumers,leaderless-streams,overlapping,retries,stored-publish},tokens/replay-batches,usage/usage-consumer,work/work-consumer}.test.ts',
   'services/actor-host/log-pending-callbacks.test.ts',
   'services/agent-gateway/command-replies.test.ts',
   'services/router-gateway/relay/{frame-feed-replays,silence-watch}.test.ts',
@@ -46,7 +47,7 @@ export const needOwnProcess = [
   'tests/simulation/**/*.test.ts',
   'services/router-worker/providers/http-stream/quoted-secrets.test.ts',
   'services/router-gateway/routes/traces-intake.test.ts',
-  'shared/lifecycle/{heap,heap-growth,loop-watchdog}.test.ts',
+  'shared/lifecycle/{heap,heap-after-loading,heap-growth,loop-watchdog}.test.ts',
   'shared/telemetry/{line-writer,open-tracing}.test.ts',
   'tests/otel-variables.test.ts',
   'scripts/**/*.test.ts',

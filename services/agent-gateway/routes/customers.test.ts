@@ -81,7 +81,10 @@ describe('a request that is not valid', () => {
     const prototype = await app.inject({ method: 'POST', url: '/customers', headers, payload: '{"name":"Ada","metadata":{"__proto__":{"a":1}}}' });
     const key = await send(app, 'POST', '/customers', { name: 'Ada' }, 'k'.repeat(257));
 
-    expect([prototype.statusCode, prototype.json()]).toEqual([400, { error: 'the body is not valid JSON', code: 'validation_failed' }]);
+    expect([prototype.statusCode, prototype.json()]).toMatchObject([
+      400,
+      { error: expect.stringContaining('a key that would set a prototype'), code: 'validation_failed' },
+    ]);
     expect([key.statusCode, key.json()]).toMatchObject([400, { path: '/idempotency-key' }]);
   });
 

@@ -86,9 +86,9 @@ describe('refusals of a delivery', () => {
       for (const headers of [null, {}, { ...BEARER }]) expect(faceOf(await deliver(on, name, '{', headers))).toEqual(faceOf(first));
   });
 
-  it('is 401 for other methods without the agent’s key, as for any address', async () => {
-    expect((await app().inject({ method: 'GET', url: '/webhooks/triage' })).statusCode).toBe(401);
-    expect((await app().inject({ method: 'GET', url: '/webhooks/triage', headers: BEARER })).statusCode).toBe(404);
+  it('is 405 for other methods, with the agent’s key and without', async () => {
+    expect((await app().inject({ method: 'GET', url: '/webhooks/triage' })).statusCode).toBe(405);
+    expect((await app().inject({ method: 'GET', url: '/webhooks/triage', headers: BEARER })).statusCode).toBe(405);
   });
 
   it('is 413 for a body over 1 MiB, before its signature is looked at, and none for one of 1 MiB', async () => {
