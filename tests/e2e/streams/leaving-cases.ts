@@ -12,7 +12,7 @@ const BOUND_MS = 2_000;
 const SAMPLES = 5;
 /** Slots of one worker for clients' calls. */
 const WORKER_SLOTS = 1_024;
-const WAVE = 64;
+const WAVE = 32;
 /** Of a deployment, at most. */
 const GATEWAYS = 2;
 const forms = [
@@ -147,7 +147,7 @@ async function occupyWorkers({ deployment, post, upstream }: ScriptedDeployment)
     };
   }
   // They send a word now and then, so that none times out.
-  const plan = plannedCall({ first: [{ say: 'word ', times: 1_000, everyMs: 1_000 }] });
+  const plan = plannedCall({ first: [{ say: 'word ', times: 100, everyMs: 10_000 }] });
   const clients: PostedRequest[] = [];
   onTestFinished(() => clients.forEach((client) => void client.leave()));
   // In waves: all at once may be more than admission lets in on a busy machine.
