@@ -67,7 +67,8 @@ async function collect(): Promise<{ received: Collector<string>; reader: Bus }> 
 
 const FRAMES = ['s0.0\n', 't1.2\na', 't1.3\nb', 'd'];
 
-it('DESIGN 7: frames that are published while their connection is away for a moment arrive in order, and are stored', async () => {
+/** A bus that has published the frames while it could not reach the broker, and a reader that can. */
+async function publishedWhileAway() {
   const [way, { received, reader }] = [await listeningWay(server.url), await collect()];
   const bus = await openNatsBus({ servers: way.url, user: null, password: null, log: silentLog });
   way.setOpen(false);
@@ -76,6 +77,11 @@ it('DESIGN 7: frames that are published while their connection is away for a mom
     (isReady) => !isReady,
   );
   for (const frame of FRAMES) bus.tokens.publish('tok.gw1.call1', Buffer.from(frame));
+  return { way, bus, received, reader };
+}
+
+it('DESIGN 7: frames that are published while their connection is away for a moment arrive in order, and are stored', async () => {
+  const { way, bus, received, reader } = await publishedWhileAway();
   way.setOpen(true);
 
   expect(await received.atLeast(FRAMES.length)).toEqual(FRAMES);
@@ -85,14 +91,7 @@ it('DESIGN 7: frames that are published while their connection is away for a mom
 });
 
 it('DESIGN 7: a process that stops while its connection is away for a moment sends what it holds first', async () => {
-  const [way, { received, reader }] = [await listeningWay(server.url), await collect()];
-  const bus = await openNatsBus({ servers: way.url, user: null, password: null, log: silentLog });
-  way.setOpen(false);
-  await eventually(
-    async () => bus.isReady(),
-    (isReady) => !isReady,
-  );
-  for (const frame of FRAMES) bus.tokens.publish('tok.gw1.call1', Buffer.from(frame));
+  const { way, bus, received, reader } = await publishedWhileAway();
   const closed = bus.close();
   way.setOpen(true);
   await closed;
