@@ -17,7 +17,7 @@ async function patchedCopy(...patches: readonly Patch[]): Promise<string> {
   // By another process: `fs.cp` takes several turns of the event loop for each of thousands of files, which under load are minutes.
   await promisify(execFile)('cp', ['-R', join(root, 'dist'), folder]);
   await cp(join(root, 'package.json'), join(folder, 'package.json'));
-  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
+  for (const name of ['node_modules', 'examples']) await symlink(join(root, name), join(folder, name));
   const programs = join(folder, 'dist/programs');
   const texts = new Map<string, string>();
   for (const name of (await readdir(programs)).filter((name) => name.endsWith('.js'))) texts.set(name, await readFile(join(programs, name), 'utf8'));
@@ -75,4 +75,9 @@ export function killedAfterFirstMessageWithoutFence(): Promise<string> {
 /** A host whose machine version is one lower. */
 export function olderVersion(): Promise<string> {
   return patchedCopy({ from: 'const MACHINE_VERSION = ', to: 'const MACHINE_VERSION = -1 + ' });
+}
+
+/** A router worker that executes at most this number of client calls at once. A test can occupy all slots with few calls. */
+export function withCallSlots(slots: number): Promise<string> {
+  return patchedCopy({ from: 'clientCalls: 1024,', to: `clientCalls: ${slots},` });
 }

@@ -1,14 +1,16 @@
 import { afterAll, beforeAll, describe } from 'vitest';
+import { withCallSlots } from '../chaos/patched-copy.ts';
 import { ROUTERS, shapes } from '../helpers/deployment-under-test.ts';
 import { openScriptedProviders, type ScriptedDeployment, scriptedDeployment } from '../helpers/scripted-deployment.ts';
-import { leavingCases } from './streams/leaving-cases.ts';
+import { leavingCases, WORKER_SLOTS } from './streams/leaving-cases.ts';
 
-describe.each(shapes)('clients that leave, with Switchyard $name', ({ name, start }) => {
+describe.each(shapes)('clients that leave, with Switchyard $name', ({ name, isCluster, start }) => {
   let deployment: ScriptedDeployment;
 
   beforeAll(async () => {
     const providers = await openScriptedProviders();
-    deployment = scriptedDeployment(name, providers, await start(providers.settings, ROUTERS));
+    const programs = isCluster ? undefined : await withCallSlots(WORKER_SLOTS);
+    deployment = scriptedDeployment(name, providers, await start(providers.settings, ROUTERS, programs));
   });
 
   afterAll(async () => {

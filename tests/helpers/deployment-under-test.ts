@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { z } from 'zod';
 import type { Role } from '../../scripts/servers/start-cluster.mjs';
 import { type AgentClient, agentClient } from './agent-client.ts';
@@ -37,8 +38,9 @@ export interface Shape {
    *
    * @param env settings of every process
    * @param roles how many processes of each a cluster has; default: two
+   * @param programs folder of the program in one process; default: that of the clone
    */
-  start(env?: Record<string, string>, roles?: Roles): Promise<DeploymentUnderTest>;
+  start(env?: Record<string, string>, roles?: Roles, programs?: string): Promise<DeploymentUnderTest>;
 }
 
 type Roles = Partial<Record<Role, number>>;
@@ -56,8 +58,11 @@ export const asCluster: Shape = { name: 'as a cluster', isCluster: true, start: 
 /** Both shapes of a deployment, which have the same behaviour. */
 export const shapes: readonly Shape[] = [inOneProcess, asCluster];
 
-async function startOneProcess(env: Record<string, string> = {}): Promise<DeploymentUnderTest> {
-  const deployment = await startStandalone({ env: { LOG_LEVEL: 'info', MANAGEMENT_PORT: '0', ...env } });
+async function startOneProcess(env: Record<string, string> = {}, _: Roles = {}, programs?: string): Promise<DeploymentUnderTest> {
+  const deployment = await startStandalone({
+    env: { LOG_LEVEL: 'info', MANAGEMENT_PORT: '0', ...env },
+    ...(programs === undefined ? {} : { command: [process.execPath, join(programs, 'dist/services/standalone/main.js')] }),
+  });
   return {
     nextRouterUrl: () => deployment.routerUrl,
     nextAgentUrl: () => deployment.agentUrl,

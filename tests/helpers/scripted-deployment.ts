@@ -55,9 +55,8 @@ export async function openScriptedProviders(): Promise<ScriptedProviders> {
       { id: 'one', key: '${ROUTER_API_KEY}' },
       { id: 'other', key: '${OTHER_API_KEY}' },
     ],
-    // The connect timeout is the longest limit here but that of a whole call, which is longer than a test may take, so that nothing else
-    // ends the waiting.
-    timeouts: { connect_ms: 60_000, first_token_ms: SILENCE_MS, idle_ms: SILENCE_MS, total_ms: 600_000 },
+    // Connecting and whole calls may take longer than a test, so that only the client that leaves ends the waiting.
+    timeouts: { connect_ms: 300_000, first_token_ms: SILENCE_MS, idle_ms: SILENCE_MS, total_ms: 600_000 },
   };
   const path = join(await freeFolder('router'), 'router.json');
   await writeFile(path, JSON.stringify(config));

@@ -4,15 +4,15 @@ import type { PostedRequest } from '../../../services/router-gateway/test-suppor
 import type { DeploymentUnderTest } from '../../helpers/deployment-under-test.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { plannedCall, requestFor, type ScriptedDeployment } from '../../helpers/scripted-deployment.ts';
+import type { Cluster } from '../../helpers/start-cluster.ts';
 import type { Step, UpstreamCall } from '../../upstreams/scripted-upstream.ts';
 
 /** Eight times the promise, and less than a worker's own check for interest takes. The measured times are printed. */
 const BOUND_MS = 2_000;
 /** Calls in each phase and form. */
 const SAMPLES = 5;
-/** Slots of one worker for clients' calls. */
-const WORKER_SLOTS = 1_024;
-const WAVE = 32;
+/** Of the worker of the deployment in one process, for clients' calls. */
+export const WORKER_SLOTS = 4;
 /** Of a deployment, at most. */
 const GATEWAYS = 2;
 const forms = [
@@ -115,14 +115,14 @@ export function leavingCases(deploymentOf: () => ScriptedDeployment): void {
 
     it('DESIGN 7: keeps a call that is still queued from ever reaching its upstream', async () => {
       const { deployment } = deploymentOf();
-      const free = await occupyWorkers(deploymentOf());
-      onTestFinished(free);
+      const workers = await occupyWorkers(deploymentOf());
       const traceId = randomBytes(16).toString('hex');
       const { client, calls } = open('first', { first: ['hold'] }, { traceparent: `00-${traceId}-${randomBytes(8).toString('hex')}-01` });
       await gatewaysHaveRead(deployment);
+      await workers.haveQueued();
       client.leave();
       await gatewaysHaveRead(deployment);
-      await free();
+      await workers.free();
 
       // Its worker logs when it has discarded the call.
       const end = await eventually(() => deployment.logLines().find((line) => line.trace_id === traceId && line.msg === 'a router call has ended'));
@@ -137,30 +137,59 @@ async function gatewaysHaveRead({ nextRouterUrl }: DeploymentUnderTest): Promise
   for (let turn = 0; turn < 2 * GATEWAYS; turn += 1) await (await fetch(`${nextRouterUrl()}/health`)).text();
 }
 
-/** Occupies all slots, so that no call is begun. @returns releases them; idempotent */
-async function occupyWorkers({ deployment, post, upstream }: ScriptedDeployment): Promise<() => Promise<void>> {
-  if (deployment.cluster !== null) {
-    const workers = deployment.cluster.running('router-worker');
-    for (const worker of workers) worker.signal('SIGSTOP');
-    return async () => {
-      for (const worker of workers) worker.signal('SIGCONT');
-    };
-  }
-  // They send a word now and then, so that none times out.
-  const plan = plannedCall({ first: [{ say: 'word ', times: 100, everyMs: 10_000 }] });
-  const clients: PostedRequest[] = [];
-  onTestFinished(() => clients.forEach((client) => void client.leave()));
-  // In waves: all at once may be more than admission lets in on a busy machine.
-  while (clients.length < WORKER_SLOTS) {
-    const wave = Array.from({ length: WAVE }, () => post(requestFor(plan, 'first', false)));
-    for (const client of wave) expectToBeLeft(client);
-    clients.push(...wave);
-    await eventually(() => upstream.calls(plan.name).length === clients.length, { timeoutMs: 60_000 });
-  }
-  return async () => {
-    for (const client of clients) client.leave();
-    await eventually(() => upstream.calls(plan.name).every(({ leftAtMs }) => leftAtMs !== null), { timeoutMs: 60_000 });
+interface OccupiedWorkers {
+  /** Waits until the next call is queued. */
+  haveQueued(): Promise<void>;
+  /** @throws when a slot was free before */
+  free(): Promise<void>;
+}
+
+/** Stops the workers of a cluster, and occupies all slots of the one that shares the gateway's process: no call is begun. */
+function occupyWorkers(scripted: ScriptedDeployment): OccupiedWorkers | Promise<OccupiedWorkers> {
+  const { cluster } = scripted.deployment;
+  return cluster === null ? occupySlots(scripted) : stopWorkers(cluster);
+}
+
+function stopWorkers(cluster: Cluster): OccupiedWorkers {
+  const workers = cluster.running('router-worker');
+  const resume = () => {
+    for (const worker of workers) worker.signal('SIGCONT');
   };
+  onTestFinished(resume);
+  for (const worker of workers) worker.signal('SIGSTOP');
+  // The call waits in the socket of one.
+  return { haveQueued: async () => {}, free: async () => resume() };
+}
+
+/** By calls that connect for longer than the test lasts. */
+async function occupySlots({ deployment, post, unresponsive: { connections } }: ScriptedDeployment): Promise<OccupiedWorkers> {
+  const known = connections.length;
+  const clients = Array.from({ length: WORKER_SLOTS }, () => post(requestFor(plannedCall({}), 'unresponsive', false)));
+  for (const client of clients) {
+    expectToBeLeft(client);
+    onTestFinished(client.leave);
+  }
+  const occupying = await eventually(() => connections.length === known + WORKER_SLOTS && connections.slice(known));
+  return {
+    haveQueued: async () => {
+      await eventually(async () => (await queueDepth(deployment)) === 1);
+    },
+    free: async () => {
+      expect(
+        occupying.map(({ closedAtMs }) => closedAtMs),
+        'a call that occupies a slot has ended',
+      ).toEqual(occupying.map(() => null));
+      for (const client of clients) client.leave();
+      await eventually(() => occupying.every(({ closedAtMs }) => closedAtMs !== null));
+    },
+  };
+}
+
+/** Clients' calls that found no free slot. Others are stored nowhere. */
+async function queueDepth({ managementUrls }: DeploymentUnderTest): Promise<number> {
+  const [url] = managementUrls();
+  const metrics = await (await fetch(`${url}/metrics`)).text();
+  return Number(/^switchyard_work_queue_depth\{kind="router\.call"\} (\d+)$/m.exec(metrics)?.[1]);
 }
 
 /** Errors of a connection that the client itself closed are ignored. */
