@@ -60,19 +60,25 @@ export function usageCases(underTest: UnderTest): void {
       expect((await bus.usage.backlog()).records).toBe(1);
     });
 
-    it('takes nothing in the pause of a consumer, which has accepted all before it, and ends with it', async () => {
+    it('leaves what comes in the pause of a consumer to others, and ends with the consumer', async () => {
       const { bus } = underTest();
-      const [paced, other] = [new Collector<UsageMessage>(), new Collector<UsageMessage>()];
+      const paced = new Collector<UsageMessage>();
       const consuming = bus.usage.consume(async (records) => records.forEach(paced.add), { maxBatch: MAX_BATCH, everyMs: 600_000 });
-      await bus.usage.append('gen-1', 'one');
+      const appended = ['gen-0'];
+      await bus.usage.append('gen-0', 'body');
       await paced.atLeast(1);
-      await isEmptied(bus);
-      await bus.usage.append('gen-2', 'two');
-      bus.usage.consume(async (records) => records.forEach(other.add), { maxBatch: MAX_BATCH });
-
-      expect(idsOf(await other.atLeast(1))).toEqual(['gen-2']);
+      const other = consumeAll(bus);
+      // A busy broker may serve a request of before the pause for some milliseconds. Two consumers that both ask are served in turn.
+      for (let inARow = 0; inARow < 10; ) {
+        const before = other.items.length;
+        appended.push(`gen-${appended.length}`);
+        await bus.usage.append(appended.at(-1) ?? '', 'body');
+        await isEmptied(bus);
+        inARow = other.items.length > before ? inARow + 1 : 0;
+      }
       await consuming.stop();
-      expect(idsOf(await paced.atLeast(1))).toEqual(['gen-1']);
+
+      expect(idsOf([...paced.items, ...other.items])).toEqual(appended.sort());
     });
 
     it('delivers what arrives while the handler runs together, up to the limit of a batch', async () => {

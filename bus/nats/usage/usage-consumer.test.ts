@@ -13,7 +13,11 @@ function open(everyMs: number) {
   const pulls: number[] = [];
   const handled: string[] = [];
   let receive = (_error: Error | null, _message: Msg) => {};
-  const { signal: session } = new AbortController();
+  let session = new AbortController();
+  const lose = () => {
+    session.abort();
+    session = new AbortController();
+  };
   const main = {
     subscribe: (_: string, { callback }: { callback: typeof receive }) => {
       receive = callback;
@@ -23,9 +27,9 @@ function open(everyMs: number) {
       if (subject.startsWith('$JS.API.CONSUMER.MSG.NEXT.')) pulls.push((JSON.parse(body) as { batch: number }).batch);
     },
   };
-  const retries = new Retries({ address: 'nats://there', isCluster: false, isUp: () => true, up: async () => session, redeclare: async () => {} });
+  const retries = new Retries({ address: 'nats://there', isCluster: false, isUp: () => true, up: async () => session.signal, redeclare: async () => {} });
   const link = {
-    ...{ main, isCluster: false, isUp: true, inboxPrefix: '_INBOX', retries, up: async () => session },
+    ...{ main, isCluster: false, isUp: true, inboxPrefix: '_INBOX', retries, up: async () => session.signal },
     ...{ streams: { onRedeclare: () => () => {} }, consumers: { declare: async () => {} }, requests: { ask: async () => {} } },
   } as unknown as NatsLink;
   const consumer = new UsageConsumer({
@@ -35,10 +39,10 @@ function open(everyMs: number) {
     },
   });
   const deliver = (messageId: string) => receive(null, { headers: { code: 0, get: () => messageId }, string: () => '{}', reply: 'ack' } as unknown as Msg);
-  return { pulls, handled, deliver, consumer };
+  return { pulls, handled, deliver, lose, consumer };
 }
 
-it('handles a record that comes in the pause between two looks, without another one', async () => {
+it('handles a record that comes in the pause between two looks at once, and pulls none before the pause is over', async () => {
   const { pulls, handled, deliver, consumer } = open(1_000);
   await vi.advanceTimersByTimeAsync(0);
   deliver('first');
@@ -47,7 +51,23 @@ it('handles a record that comes in the pause between two looks, without another 
 
   // Of the second pull, whose time was over here and not at the broker.
   deliver('late');
-  await vi.advanceTimersByTimeAsync(2_000);
+  await vi.advanceTimersByTimeAsync(0);
   expect(handled).toEqual(['first', 'late']);
+  await vi.advanceTimersByTimeAsync(500);
+  expect(pulls).toEqual([1, 9]);
+  await vi.advanceTimersByTimeAsync(100);
+  expect(pulls).toEqual([1, 9, 1]);
+  await consumer.stop();
+});
+
+it('pulls again at once when its connection is lost in the pause between two looks', async () => {
+  const { pulls, deliver, lose, consumer } = open(600_000);
+  await vi.advanceTimersByTimeAsync(0);
+  deliver('first');
+  await vi.advanceTimersByTimeAsync(500);
+  lose();
+  await vi.advanceTimersByTimeAsync(1_000);
+
+  expect(pulls).toEqual([1, 9, 1]);
   await consumer.stop();
 });

@@ -47,7 +47,7 @@ export interface UsageConsumerOptions {
 /**
  * Pulls one message, then all that wait behind it, and acks each batch that the handler accepts. Nothing is pulled while the handler runs, nor in the pause
  * behind it: records collect at the broker, where they wake nothing, and come together. Held here, their texts would grow old, and a full collection costs
- * many times what they do.
+ * many times what they do. What the broker delivers in the pause nevertheless is handled at once.
  *
  * What was delivered in a session of the link is acked in that session only: a broker that lost its store has other records under the same sequences. After
  * a lost connection all is therefore delivered again, which handlers must bear anyway. What was delivered before is handled nevertheless: a consumer's leader
@@ -135,8 +135,8 @@ export class UsageConsumer implements Subscription {
     while (!state.isBroken && !this.#stop.signal.aborted) {
       const batch = this.#take();
       if (batch.length === 0) {
-        const leftMs = nextAt - performance.now();
-        if (leftMs > 0) await pauseFor(leftMs, this.#stop.signal);
+        await this.#pause(nextAt, state);
+        if (this.#waiting.length > 0) continue;
         await this.#collect(state);
         nextAt = performance.now() + this.#options.everyMs;
         continue;
@@ -164,12 +164,17 @@ export class UsageConsumer implements Subscription {
     return this.#waiting.splice(0, messages);
   }
 
+  /** Ends early with a message: a busy broker may still serve a request that was given up here, and delivers the message to no other consumer. Never rejects. */
+  async #pause(untilMs: number, state: { readonly isBroken: boolean }): Promise<void> {
+    const isOver = () => state.isBroken || this.#stop.signal.aborted || this.#waiting.length > 0;
+    for (let leftMs = untilMs - performance.now(); leftMs > 0 && !isOver(); leftMs = untilMs - performance.now()) await this.#woken(leftMs);
+  }
+
   /** Waits for a message, and for those that are there with it. Never rejects. */
   async #collect(state: { readonly isBroken: boolean }): Promise<void> {
     const pull = this.#pull;
     const isOver = () => state.isBroken || this.#stop.signal.aborted;
-    // What came late, for a request that was given up, is there already: nothing else may come for long.
-    if (pull === null || isOver() || this.#waiting.length > 0) return;
+    if (pull === null || isOver()) return;
     if (pull.asked === 0) pull.ask(1);
     await this.#woken(null);
     const room = this.#options.maxBatch - this.#waiting.length;
@@ -185,7 +190,7 @@ export class UsageConsumer implements Subscription {
     let timer: NodeJS.Timeout | null = null;
     await new Promise<void>((resolve) => {
       this.#wake = resolve;
-      if (ms !== null) timer = setTimeout(resolve, ms);
+      if (ms !== null) timer = setTimeout(resolve, ms).unref();
     });
     this.#wake = null;
     if (timer !== null) clearTimeout(timer);
