@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { Clock } from '#shared/clock.ts';
+import { type Clock, steadyClock } from '#shared/clock.ts';
 import type { Documents } from '#shared/config/bundle-body.ts';
 import { isGuestOf } from '#shared/contracts/agent/customer.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -34,6 +34,7 @@ interface ReaderDeps {
   store: CustomerStore;
   /** Absent: no value is fetched. */
   fetched?: Pick<FetchedValues, 'of'>;
+  /** Of the freshness of values. */
   clock: Clock;
   log: Log;
   /** Absent: 2 s. */
@@ -45,7 +46,7 @@ interface SessionCustomer {
   customerId: string;
 }
 
-/** Has stale values fetched. */
+/** Has stale values fetched, by an instant of the steady clock. */
 type Refresh = (stored: StoredCustomer, endsAtMs: number) => Promise<StoredCustomer | null>;
 
 /** Reads names of customers and values of variables, which gateways write. */
@@ -83,8 +84,8 @@ export class CustomerReader {
   async #read({ sessionId, customerId }: SessionCustomer, names: readonly string[], refresh: Refresh): Promise<KnownCustomer> {
     const isGuest = isGuestOf(sessionId, customerId);
     if (isGuest && names.length === 0) return unknownCustomer;
-    const { store, clock, log, longestMs = LONGEST_MS } = this.#deps;
-    const endsAtMs = clock.nowMs() + longestMs;
+    const { store, log, longestMs = LONGEST_MS } = this.#deps;
+    const endsAtMs = steadyClock.nowMs() + longestMs;
     try {
       const stored = await within(longestMs, store.read(customerId, names), () => {
         throw new Error('the customer was not read in time');
@@ -104,7 +105,7 @@ export class CustomerReader {
       const stale = fetched === undefined ? [] : staleVariables(documents, names, { customerId, values, nowMs: clock.nowMs() });
       if (fetched === undefined || stale.length === 0) return null;
       const requests = stale.map((variable) => ({ ...variable, turnId, sessionId, customerId, bundleHash }));
-      const waitMs = Math.max(0, endsAtMs - clock.nowMs());
+      const waitMs = Math.max(0, endsAtMs - steadyClock.nowMs());
       const found = fetched.of(requests, () => store.read(customerId, names), waitMs);
       // A database that hangs meanwhile costs the new values, not the old ones.
       return await within(waitMs + GRACE_MS, found, () => null).catch(() => null);

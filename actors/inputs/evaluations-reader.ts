@@ -46,7 +46,8 @@ export class EvaluationsReader {
     const { key } = this.#readOf(bundle);
     const nowMs = this.#clock.nowMs();
     const known = this.#newest.get(key);
-    if (known !== undefined && nowMs - known.readAtMs < LOOK_MS) return known.set;
+    // The clock may have been set back.
+    if (known !== undefined && Math.abs(nowMs - known.readAtMs) < LOOK_MS) return known.set;
     const set = await this.#store.newestSet(key);
     this.#newest.set(key, { set, readAtMs: nowMs });
     return set;

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
 import { variableSet } from '#shared/contracts/documents/variable-set.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
@@ -42,7 +42,7 @@ function deployment(answer: (request: FetchRequest, stored: StoredCustomer) => v
   };
   const read = async () => structuredClone(stored);
   const reader = () => new CustomerReader({ store: { read }, fetched, clock: systemClock, log: silentLog, longestMs });
-  const fetched = new FetchedValues({ fetch, clock: systemClock, log: silentLog });
+  const fetched = new FetchedValues({ fetch, log: silentLog });
   return { requests, stored, reader: reader() };
 }
 
@@ -98,6 +98,30 @@ it('rule 98: a tool that was late is waited for again after 30 s', async () => {
   expect(await waits()).toBe(false);
   nowMs = lateAtMs + 30_000;
   expect(await waits()).toBe(true);
+});
+
+it('rule 98: a value is waited for as long when the clock is set back by an hour meanwhile', async () => {
+  let setBackMs = 0;
+  const stored: StoredCustomer = { name: null, tags: [], values: [] };
+  const clock = { nowMs: () => systemClock.nowMs() - setBackMs };
+  const read = async () => {
+    setBackMs = HOUR;
+    return stored;
+  };
+  const waits: number[] = [];
+  const own = new FetchedValues({ fetch: async () => {}, log: silentLog });
+  const fetched: Pick<FetchedValues, 'of'> = {
+    of: (requests, look, waitMs) => {
+      waits.push(waitMs);
+      return own.of(requests, look, waitMs);
+    },
+  };
+  vi.spyOn(Date, 'now').mockImplementation(() => performance.timeOrigin + performance.now() - setBackMs);
+  await new CustomerReader({ store: { read }, fetched, clock, log: silentLog, longestMs: 100 }).ofTurn('trn_1', ada, documents);
+  vi.restoreAllMocks();
+
+  expect(waits).toHaveLength(1);
+  expect(waits[0]).toBeLessThanOrEqual(100);
 });
 
 it('rule 98: a turn goes on when the value can not be requested', async () => {

@@ -1,4 +1,4 @@
-import type { Clock } from '#shared/clock.ts';
+import { type Clock, steadyClock } from '#shared/clock.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { StaleVariable } from '../engine/variables/stale-variables.ts';
 import type { StoredCustomer } from '../store/port/customer-store.ts';
@@ -19,14 +19,15 @@ export interface FetchRequest extends StaleVariable {
 interface FetchedDeps {
   /** Has a worker fetch and store the value. Repeats within two minutes have no effect. */
   fetch(request: FetchRequest): Promise<unknown>;
-  clock: Clock;
+  /** Monotonic; absent: this process's. */
+  clock?: Clock;
   log: Log;
 }
 
 /** Has stale values fetched, and waits for them for a limited time. */
 export class FetchedValues {
   readonly #deps: FetchedDeps;
-  /** By tool: until when its values are not waited for, epoch ms. */
+  /** By tool: until when its values are not waited for, by the clock. */
   readonly #late = new Map<string, number>();
 
   constructor(deps: FetchedDeps) {
@@ -39,7 +40,7 @@ export class FetchedValues {
    * @returns what is stored then; null: nothing was waited for
    */
   async of(requests: readonly FetchRequest[], read: () => Promise<StoredCustomer>, waitMs: number): Promise<StoredCustomer | null> {
-    const { clock } = this.#deps;
+    const { clock = steadyClock } = this.#deps;
     const endsAtMs = clock.nowMs() + waitMs;
     for (const request of requests) this.#request(request);
     const awaited = requests.filter(({ toolId }) => (this.#late.get(toolId) ?? 0) <= clock.nowMs());

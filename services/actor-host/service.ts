@@ -102,7 +102,7 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
   const histories = new Histories(store.sessions);
   const turnRows = new TurnRowCache(store.turns);
   const agentStates = new AgentStateCache(store.turns);
-  const fetched = new FetchedValues({ fetch: (request) => requestValue({ bus, clock }, request), clock, log });
+  const fetched = new FetchedValues({ fetch: (request) => requestValue({ bus, clock }, request), log });
   const customers = new CustomerReader({ store: store.customers, fetched, clock, log });
   const epochOf = (partition: number) => loop.mailboxOf(partition)?.claim.epoch;
   const fire = (due: readonly DueTimer[]) => {

@@ -24,6 +24,8 @@ export interface EffectKindDeps {
   openKnowledgeBase: OpenKnowledgeBase;
   poster: Pick<GuardedPoster, 'post'>;
   clock: Clock;
+  /** Monotonic: for lengths of time, which setting a machine's clock leaves alone. */
+  intervalClock: Clock;
   log: Log;
   metrics: Metrics;
   tracing: Tracing;

@@ -2,7 +2,7 @@ import type { Bus } from '#bus/bus.ts';
 import { effectLease, type LeaseTimes } from '#bus/renew-lease.ts';
 import { RunningItems } from '#services/work/running-items.ts';
 import { startWorker } from '#services/work/start-worker.ts';
-import type { Clock } from '#shared/clock.ts';
+import { type Clock, steadyClock } from '#shared/clock.ts';
 import { BundleCache } from '#shared/config/bundle-cache.ts';
 import { bundleStore } from '#shared/config/bundle-store.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
@@ -42,6 +42,8 @@ export interface EffectWorkerDeps {
   /** Closed by the caller, after the worker. */
   poster: Pick<GuardedPoster, 'post'>;
   clock: Clock;
+  /** For lengths of time, which setting a machine's clock leaves alone. Absent: this process's. */
+  intervalClock?: Clock;
   log: Log;
   metrics?: Metrics;
   tracing?: Tracing;
@@ -54,8 +56,18 @@ export interface EffectWorkerDeps {
 export async function startEffectWorker(given: EffectWorkerDeps): Promise<Drained> {
   const { config, metrics = noMetrics, tracing = noTracing } = given;
   const { drainTimeoutMs, lease = effectLease, timeouts = {}, maxDeliveryAttempts } = config;
-  const { bundle = null } = given;
-  const deps = { ...given, metrics, tracing, bundle, bundles: new BundleCache(bundleStore(given.database)), lease, timeouts, maxDeliveryAttempts };
+  const { bundle = null, intervalClock = steadyClock } = given;
+  const deps = {
+    ...given,
+    intervalClock,
+    metrics,
+    tracing,
+    bundle,
+    bundles: new BundleCache(bundleStore(given.database)),
+    lease,
+    timeouts,
+    maxDeliveryAttempts,
+  };
   const opened: OpenEffectKind[] = [];
   const closeAll = () => Promise.all(opened.map((kind) => kind.close()));
   try {

@@ -1,5 +1,5 @@
 import type { RouterCall } from '#bus/messages/router.ts';
-import type { Clock } from '#shared/clock.ts';
+import { type Clock, steadyClock } from '#shared/clock.ts';
 import type { LoadedRouterConfig } from '#shared/config/loaded-router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
@@ -41,7 +41,7 @@ export class DirectCalls {
   constructor({ config, platform, environment, clock, log }: DirectCallsDeps) {
     this.#setup = openSetup(config, { environment, clock, log, cache: null, scriptedWordsPerSecond: 0, sharedEngines: sharedEngines() });
     this.#platform = platform === null ? null : new PlatformCalls({ router: platform, environment, clock });
-    this.#health = new Health({ clock, log, metrics: noMetrics });
+    this.#health = new Health({ clock: steadyClock, log, metrics: noMetrics });
     this.#clock = clock;
     const own = { vectorBudget: new VectorBudget(), health: this.#health, log, metrics: noMetrics };
     this.#deps = { ...this.#setup, ...own, ...(this.#platform !== null && { elsewhere: this.#platform }) };

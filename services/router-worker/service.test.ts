@@ -8,13 +8,14 @@ import { type SessionCommand, sessionCommand } from '#bus/messages/session.ts';
 import { asFirstVersion, asSecondVersion, firstCommand } from '#bus/messages/test-support/first-version.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
-import { systemClock } from '#shared/clock.ts';
+import { steadyClock, systemClock } from '#shared/clock.ts';
 import { routerConfig } from '#shared/config/router-config.ts';
 import { ulid } from '#shared/ids.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { noMetrics } from '#shared/telemetry/metrics.ts';
 import { type RouterWorkerDeps, startRouterWorker } from './service.ts';
 
 const quiet = () => {};
@@ -388,6 +389,28 @@ describe('a turn’s call', () => {
     await vi.waitFor(() => isGone(call), WAIT);
     const { rows } = await database.query('select 1 as one from bus_log where message_id = $1', [call.callId]);
     expect(rows).toEqual([]);
+  });
+
+  it('demotes an endpoint for as long as it asks, though the clock is set back by an hour meanwhile', async () => {
+    let [setBackMs, aheadMs] = [0, 0];
+    let down: () => unknown = () => [];
+    const metrics = {
+      ...noMetrics,
+      watch: (name: string, read: () => unknown) => {
+        if (name === 'endpointsDown') down = read;
+        return quiet;
+      },
+    };
+    const clock = { nowMs: () => systemClock.nowMs() - setBackMs };
+    await start({ clock, actorClock: systemClock, intervalClock: { nowMs: () => steadyClock.nowMs() + aheadMs }, metrics });
+    const call = turnCall('!fail 429 retry-after=60 on=primary');
+    await publish(call);
+    await commandsOf(call.callId);
+    expect(await down()).toEqual([expect.objectContaining({ labels: expect.objectContaining({ reason: 'rate_limit' }) })]);
+    setBackMs = 3_600_000;
+    aheadMs = 61_000;
+
+    expect(await down()).toEqual([]);
   });
 
   it('publishes its frames first, and then its command', async () => {

@@ -2,7 +2,7 @@ import type { Bus } from '#bus/bus.ts';
 import { onKeyChanged } from '#bus/key-notices.ts';
 import { RunningItems } from '#services/work/running-items.ts';
 import { startWorker } from '#services/work/start-worker.ts';
-import type { Clock } from '#shared/clock.ts';
+import { type Clock, steadyClock } from '#shared/clock.ts';
 import { type Given, livingOf } from '#shared/config/living.ts';
 import { type GivenRouterConfig, livingRouterConfig } from '#shared/config/loaded-router-config.ts';
 import type { MailConfig } from '#shared/config/mail-settings.ts';
@@ -57,6 +57,8 @@ export interface RouterWorkerDeps {
   fileKeys?: Given<ReadonlyMap<string, CallerKey>>;
   log: Log;
   clock: Clock;
+  /** For lengths of time, which setting a machine's clock leaves alone. Absent: this process's. */
+  intervalClock?: Clock;
   /** The database's clock, for deadlines of actors' calls; absent: `clock`. Gateways have no database, so clients' calls use `clock`. */
   actorClock?: Clock;
   concurrency?: { clientCalls: number; turnCalls: number };
@@ -86,6 +88,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
     log,
     clock,
     actorClock = clock,
+    intervalClock = steadyClock,
     drainTimeoutMs = DEFAULT_DRAIN_TIMEOUT_MS,
     metrics = noMetrics,
     tracing = noTracing,
@@ -115,10 +118,10 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
   const interims = new InterimRecords({ database, log });
   const rates = new RateLimits({ cache, clock, log, metrics });
   const tokenCorrections = cache === null ? null : new TokenCorrections(cache);
-  const health = new Health({ clock, log, metrics });
+  const health = new Health({ clock: intervalClock, log, metrics });
   const texts = new PdfProcesses();
   const getter = openOutbound(environment).openGetter({ rules: opening.outboundRules });
-  const exchange = cache === null ? null : new HealthExchange({ cache, health, clock, log });
+  const exchange = cache === null ? null : new HealthExchange({ cache, health, clock: intervalClock, log });
   exchange?.start();
   const calls: CallItemsDeps = {
     bus,
@@ -138,7 +141,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
     vectorBudget: new VectorBudget(),
     files: { texts, getter },
     health,
-    sticky: new StickyEndpoints({ cache, health, clock, log }),
+    sticky: new StickyEndpoints({ cache, health, clock: intervalClock, log }),
   };
   const kinds = [
     callItems('router.call', { concurrency: concurrency.clientCalls, bodyBytes: bodyBytes.clientCalls }, calls),

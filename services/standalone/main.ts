@@ -122,7 +122,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Proces
   await storeBundle(database, bundle);
   const bus = await openMemoryBus({ database, clock: systemClock, log });
   releasers.add('bus', () => bus.close());
-  const cache = memoryCache({ clock: systemClock });
+  const cache = memoryCache();
   releasers.add('cache', () => cache.close());
   const poster = openOutbound(environment).openPoster({ rules: { allowHosts: config.outboundAllowHosts } });
   releasers.add('guarded poster', () => poster.close());

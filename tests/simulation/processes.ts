@@ -82,7 +82,7 @@ export function workerOn({ process, bus, database, clock, environment }: Footing
   const variables = { AGENT_API_KEY: 'key' };
   const poster = environment.posterOf(process);
   const effects = { ...shared, running: new RunningItems() };
-  const items = { ...effects, bundles, concurrency: CONCURRENCY, lease: effectLease };
+  const items = { ...effects, intervalClock: clock, bundles, concurrency: CONCURRENCY, lease: effectLease };
   consumeKind(deliveryItems({ ...items, environment: variables, poster, maxAttempts: MAX_ATTEMPTS, timeoutMs: 10_000 }), effects);
   const aborts = new ReceivedAborts({ notices: bus.notices, clock });
   const { servers, lists } = toolServerOf(process, environment);

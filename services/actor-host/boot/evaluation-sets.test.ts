@@ -23,7 +23,8 @@ it('names what the documents have by then, for turns that begin: without what ha
   const failing = modelOf({ onAsk: async ({ messages }) => (String(messages.at(-1)?.content).includes('Ask for') ? 'no JSON' : undefined) });
   expect(await start(database, failing.modelCalls, { bundle }).done).toBe(1);
   expect(await reader.newestSet(bundle)).toBeNull();
-  nowMs += 10_000;
+  // Set back: it is looked up again.
+  nowMs -= 3_600_000;
   const first = await reader.newestSet(bundle);
   expect(first).not.toBeNull();
   const policy = { continuous: false, customerDependent: true, agentIntentionCondition: null, internalAction: 'ask where it leaks' };

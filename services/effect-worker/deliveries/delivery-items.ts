@@ -3,6 +3,7 @@ import { EVENT_WORK_VERSION, type EventWork, eventWork } from '#bus/messages/eve
 import type { LeaseTimes } from '#bus/renew-lease.ts';
 import type { ItemKind } from '#services/work/item-kind.ts';
 import { itemEndReasons } from '#services/work/running-items.ts';
+import type { Clock } from '#shared/clock.ts';
 import { effectIds } from '../effect-ids.ts';
 import { parsedItem } from '../parsed-item.ts';
 import { type DeliverDeps, type DeliveryReport, deliver, giveUp } from './deliver.ts';
@@ -14,13 +15,15 @@ const work = deliveryWork.or(eventWork);
 interface Deps extends DeliverDeps {
   concurrency: number;
   lease: LeaseTimes;
+  /** Monotonic: for lengths of time, which setting a machine's clock leaves alone. */
+  intervalClock: Clock;
 }
 
 /** Rounds of callbacks and of event webhooks. */
-export function deliveryItems({ concurrency, lease, ...given }: Deps): ItemKind<DeliveryWork | EventWork, DeliveryReport | EventReport> {
+export function deliveryItems({ concurrency, lease, intervalClock, ...given }: Deps): ItemKind<DeliveryWork | EventWork, DeliveryReport | EventReport> {
   const { clock } = given;
-  const callbacks = { ...given, receivers: new Receivers(clock, CALLBACK_LIMITS) };
-  const events = { ...given, receivers: new Receivers(clock, EVENT_LIMITS) };
+  const callbacks = { ...given, receivers: new Receivers(intervalClock, CALLBACK_LIMITS) };
+  const events = { ...given, intervalClock, receivers: new Receivers(intervalClock, EVENT_LIMITS) };
   return {
     name: 'delivery',
     concurrency,

@@ -48,9 +48,9 @@ afterEach(async () => {
   await bus.close();
 });
 
-async function start(config: Partial<EffectWorkerConfig> = {}, allowed = receiver.port, clock = systemClock): Promise<void> {
+async function start(config: Partial<EffectWorkerConfig> = {}, allowed = receiver.port, clock = systemClock, intervalClock = clock): Promise<void> {
   poster = openGuardedPoster({ rules: { allowHosts: new Set([`127.0.0.1:${allowed}`]) } });
-  await deployment.start({ kinds: ['delivery'], ...config }, { poster, clock });
+  await deployment.start({ kinds: ['delivery'], ...config }, { poster, clock, intervalClock });
 }
 
 /** Stores events with the given texts, from offset 0. */
@@ -113,6 +113,22 @@ describe('a round of an event webhook', () => {
     const report = await reportOf(round({ toOffset: 3 }));
 
     expect(report).toMatchObject({ outcome: 'posted', nextOffset: 3 });
+    expect(offsetsReceived()).toEqual([0, 2]);
+  });
+
+  it('posts no event that was deleted meanwhile, though the clock is set back by an hour', async () => {
+    let [aheadMs, setBackMs] = [0, 0];
+    answerTo = (offset) => {
+      if (offset !== 0) return { status: 204 };
+      [aheadMs, setBackMs] = [1_500, 3_600_000];
+      void database.query('update events set deleted_at = now() where off = 1').then(() => answer?.());
+      return null;
+    };
+    const intervalClock = { nowMs: () => systemClock.nowMs() + aheadMs };
+    await start({}, receiver.port, { nowMs: () => systemClock.nowMs() - setBackMs }, intervalClock);
+    await log({}, {}, {});
+
+    expect(await reportOf(round({ toOffset: 3 }))).toMatchObject({ outcome: 'posted', nextOffset: 3 });
     expect(offsetsReceived()).toEqual([0, 2]);
   });
 

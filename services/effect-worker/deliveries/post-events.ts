@@ -23,7 +23,10 @@ interface Deps {
   /** Of events, apart from those of callbacks: neither waits for the other. */
   receivers: Receivers;
   timeoutMs: number;
+  /** Of the deadlines. */
   clock: Clock;
+  /** Monotonic: of lengths of time within a round. */
+  intervalClock: Clock;
   log: Log;
   metrics: Metrics;
 }
@@ -45,7 +48,7 @@ interface Posting {
   apiKey: string;
   offset: number;
   text: string;
-  /** When `text` was requested from the database. */
+  /** When `text` was requested from the database, by the interval clock. */
   readAtMs: number;
   attempt: number;
 }
@@ -55,18 +58,18 @@ interface Posting {
  * is not accepted. After a crash they are posted again from the round's first: receivers discard what they have by session and offset.
  */
 export async function postEvents(work: EventWork, running: RunningItem, deps: Deps): Promise<EventReport> {
-  const { database, bundles, environment, clock } = deps;
+  const { database, bundles, environment, clock, intervalClock } = deps;
   const bundle = await retryWhileTransient(() => bundles.read(work.bundleHash), running.signal); // no fail point: reads
   const apiKey = agentApiKey(bundle, environment);
-  const endAtMs = Math.min(clock.nowMs() + ROUND_MS, work.deadlineAtMs);
+  const endAtMs = intervalClock.nowMs() + Math.min(ROUND_MS, work.deadlineAtMs - clock.nowMs());
   let next = work.fromOffset;
   for (;;) {
     const from = next;
-    const readAtMs = clock.nowMs();
+    const readAtMs = intervalClock.nowMs();
     const page = await retryWhileTransient(() => readEvents(database, work, from), running.signal); // no fail point: reads
     if (page.length === 0) return posted(work.toOffset);
     for (const { offset, text } of page) {
-      if (next > work.fromOffset && clock.nowMs() >= endAtMs) return posted(next);
+      if (next > work.fromOffset && intervalClock.nowMs() >= endAtMs) return posted(next);
       const attempt = offset === work.fromOffset ? work.attempts + 1 : 1;
       const outcome = await postEvent({ apiKey, offset, text, readAtMs, attempt }, work, running, deps); // no fail point: inside
       if (typeof outcome === 'object' && 'type' in outcome) return outcome;
@@ -99,10 +102,10 @@ async function postEvent(event: Posting, work: EventWork, running: RunningItem, 
 }
 
 /** The event as it is stored now; null: it is deleted. The request follows in the same tick, or it would be read again. */
-async function freshOf(event: Posting, work: EventWork, running: RunningItem, { database, clock }: Deps): Promise<Posting | null> {
+async function freshOf(event: Posting, work: EventWork, running: RunningItem, { database, intervalClock }: Deps): Promise<Posting | null> {
   let current = event;
-  while (clock.nowMs() - current.readAtMs >= FRESH_MS) {
-    const readAtMs = clock.nowMs();
+  while (intervalClock.nowMs() - current.readAtMs >= FRESH_MS) {
+    const readAtMs = intervalClock.nowMs();
     const one = { ...work, toOffset: event.offset + 1 };
     const [found] = await retryWhileTransient(() => readEvents(database, one, event.offset), running.signal); // no fail point: reads
     if (found === undefined) return null;

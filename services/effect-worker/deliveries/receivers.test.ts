@@ -21,6 +21,8 @@ let posted: string[];
 let hanging: (() => void)[];
 let dead: 'hangs' | 'is silent' | 'answers';
 let nowMs: number;
+/** How far the machine's clock was set back. */
+let setBackMs: number;
 
 const silence = () => new SwitchyardError('outbound.failed', 'no answer', { details: { reason: 'timeout' } });
 const poster: Pick<GuardedPoster, 'post'> = {
@@ -43,7 +45,7 @@ beforeEach(async () => {
   bus = await openMemoryBus({ database, clock: systemClock });
   deployment = await WorkerDeployment.open({ database, bus });
   bundleHash = await deployment.bundle();
-  [posted, hanging, dead] = [[], [], 'hangs'];
+  [posted, hanging, dead, setBackMs] = [[], [], 'hangs', 0];
   nowMs = systemClock.nowMs();
 });
 afterEach(async () => {
@@ -52,7 +54,8 @@ afterEach(async () => {
   await bus.close();
 });
 
-const start = () => deployment.start({ kinds: ['delivery'] }, { poster, clock: { nowMs: () => nowMs } });
+const clocks = { clock: { nowMs: () => nowMs - setBackMs }, intervalClock: { nowMs: () => nowMs } };
+const start = () => deployment.start({ kinds: ['delivery'] }, { poster, ...clocks });
 
 async function publish(url: string) {
   const item = deliveryItem(await deployment.delivery({ url, bundleHash }), { deadlineAtMs: nowMs + 60_000 });
@@ -151,6 +154,14 @@ describe('a receiver that does not answer', () => {
     expect(await outcomeOf(DEAD)).toMatchObject({ outcome: 'delivered', attempts: 1 });
   });
 
+  it('is probed after the same pause when the clock is set back by an hour meanwhile', async () => {
+    await silenceReceiver();
+    setBackMs = 3_600_000;
+    nowMs += 5_001;
+
+    expect(await outcomeOf(DEAD)).toMatchObject({ outcome: 'failed', attempts: 1 });
+  });
+
   it('still gets a callback that is ten minutes old, so that it settles', async () => {
     await silenceReceiver();
     const item = deliveryItem(await deployment.delivery({ url: DEAD, bundleHash, attempts: 4 }));
@@ -164,7 +175,7 @@ describe('a receiver that does not answer', () => {
     await deployment.start(
       { kinds: ['delivery'] },
       {
-        clock: { nowMs: () => nowMs },
+        ...clocks,
         poster: {
           post: async ({ url }) => {
             if (url === DEAD) return { status: 503, retryAfterMs: null };

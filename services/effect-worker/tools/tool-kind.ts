@@ -17,7 +17,7 @@ const LONGEST_MS = 300_000;
 export const toolKind = {
   name: 'tool',
   async open({ timeouts, concurrency, ...deps }: EffectKindDeps) {
-    const { environment, bus, database, bundles, bundle, clock, log, tracing } = deps;
+    const { environment, bus, database, bundles, bundle, clock, intervalClock, log, tracing } = deps;
     const knowledgeBases = new KnowledgeBases(deps);
     const search = bundle?.body.manifest.agent_config.search ?? null;
     try {
@@ -26,7 +26,7 @@ export const toolKind = {
       await knowledgeBases.close(); // no fail point: stops
       throw error;
     }
-    const servers = new ToolServers({ environment, clock });
+    const servers = new ToolServers({ environment, clock, intervalClock });
     const lists = new ToolLists({ database, servers, clock, log });
     const discovery = discoverTools({ bundles, lists, log });
     const external = new ExternalSearches({ environment });

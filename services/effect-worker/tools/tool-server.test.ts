@@ -1,9 +1,11 @@
 import type { ServerResponse } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
+import type { Bundle } from '#shared/config/load-bundle.ts';
 import { answerError, openHandMadeServer } from '../test-support/tool-server-doubles.ts';
 import { withAttempts } from './attempts.ts';
 import { ToolServer } from './tool-server.ts';
+import { ToolServers } from './tool-servers.ts';
 import { openWatchedFetch } from './watched-fetch.ts';
 
 /** More than the failures that open the breaker. */
@@ -55,4 +57,33 @@ describe('a connection that several calls wait for', () => {
 
     await expect(calls(server)).rejects.toMatchObject({ kind: 'unreachable' });
   });
+});
+
+it('is tried again after the same pause when the clock is set back by an hour meanwhile', async () => {
+  let [setBackMs, aheadMs, openings] = [0, 0, 0];
+  const double = await openHandMadeServer(() => undefined, {
+    onProbe: (_, response) => {
+      openings += 1;
+      response.socket?.destroy();
+    },
+  });
+  const clock = { nowMs: () => systemClock.nowMs() - setBackMs };
+  const servers = new ToolServers({ environment: {}, clock, intervalClock: { nowMs: () => aheadMs } });
+  closing.push(
+    () => servers.close(),
+    () => double.close(),
+  );
+  const mcps = [{ id: 'crm', hostname: 'http://127.0.0.1', port: double.port, path: '/mcp', api_key: null }];
+  const server = servers.of({ body: { manifest: { agent_config: { mcps } } } } as unknown as Bundle, 'crm');
+  const isTried = async () => {
+    const before = openings;
+    await expect(server?.connected(async () => 'answered')).rejects.toMatchObject({ kind: 'unreachable' });
+    return openings > before;
+  };
+  for (let failures = 0; failures < 5; failures += 1) expect(await isTried()).toBe(true);
+  expect(await isTried()).toBe(false);
+  setBackMs = 3_600_000;
+  aheadMs = 10_000;
+
+  expect(await isTried()).toBe(true);
 });

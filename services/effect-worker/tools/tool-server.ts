@@ -22,6 +22,7 @@ export interface ToolServerDeps {
   url: URL;
   bearer: string | null;
   fetcher: WatchedFetch;
+  /** Monotonic. */
   clock: Clock;
 }
 

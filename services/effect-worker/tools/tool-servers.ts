@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { Clock } from '#shared/clock.ts';
+import { type Clock, steadyClock } from '#shared/clock.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
 import { type Environment, resolveSecret } from '#shared/config/secret-ref.ts';
 import { ToolServer } from './tool-server.ts';
@@ -11,7 +11,7 @@ const MAX_SERVERS = 256;
 /** The tool servers of all configurations; equal entries share one server and connection. */
 export class ToolServers {
   readonly #environment: Environment;
-  readonly #clock: Clock;
+  readonly #intervalClock: Clock;
   readonly #fetcher: WatchedFetch;
   readonly #servers = new LRUCache<string, ToolServer>({
     max: MAX_SERVERS,
@@ -19,10 +19,11 @@ export class ToolServers {
     dispose: (server) => void server.close().catch(() => {}),
   });
 
-  constructor({ environment, clock }: { environment: Environment; clock: Clock }) {
+  /** @param intervalClock for lengths of time, which setting a machine's clock leaves alone; absent: this process's */
+  constructor({ environment, clock, intervalClock = steadyClock }: { environment: Environment; clock: Clock; intervalClock?: Clock }) {
     this.#environment = environment;
-    this.#clock = clock;
-    this.#fetcher = openWatchedFetch({ environment, nowMs: () => clock.nowMs() });
+    this.#intervalClock = intervalClock;
+    this.#fetcher = openWatchedFetch({ environment, nowMs: () => clock.nowMs(), intervalClock });
   }
 
   of({ body }: Bundle, serverId: string): ToolServer | null {
@@ -31,7 +32,8 @@ export class ToolServers {
     const { hostname, port, path, api_key: reference } = configured;
     const key = `${hostname}:${port}${path} ${reference ?? ''}`;
     const bearer = reference === null ? null : resolveSecret(reference, this.#environment);
-    const server = this.#servers.get(key) ?? new ToolServer({ url: new URL(`${hostname}:${port}${path}`), bearer, fetcher: this.#fetcher, clock: this.#clock });
+    const url = new URL(`${hostname}:${port}${path}`);
+    const server = this.#servers.get(key) ?? new ToolServer({ url, bearer, fetcher: this.#fetcher, clock: this.#intervalClock });
     this.#servers.set(key, server);
     return server;
   }

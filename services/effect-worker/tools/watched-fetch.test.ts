@@ -22,8 +22,9 @@ it('DESIGN 13: a standing stream is not ended for its total size', async () => {
   });
   closers.push(() => double.close());
   let nowMs = 0;
-  // By this clock slices are ten seconds apart.
-  const fetcher = openWatchedFetch({ environment: {}, nowMs: () => (nowMs += 10_000) });
+  // By this clock slices are ten seconds apart. The machine's may be set back meanwhile.
+  const intervalClock = { nowMs: () => (nowMs += 10_000) };
+  const fetcher = openWatchedFetch({ environment: {}, nowMs: () => 0, intervalClock });
   closers.unshift(() => fetcher.close());
   let cuts = 0;
   const response = await fetcher.fetch(`http://127.0.0.1:${double.port}`, { method: 'GET' }, () => (cuts += 1));

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { DecoratorHandler, type Dispatcher, fetch as send } from 'undici';
+import { type Clock, steadyClock } from '#shared/clock.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { openOutbound } from '#shared/http/outbound.ts';
 import { parseRetryAfter } from '#shared/http/retry-after.ts';
@@ -40,7 +41,15 @@ export interface WatchedFetch {
   close(): Promise<void>;
 }
 
-export function openWatchedFetch({ environment, nowMs }: { environment: Environment; nowMs: () => number }): WatchedFetch {
+interface WatchedFetchOptions {
+  environment: Environment;
+  /** Epoch milliseconds: for dates in responses. */
+  nowMs: () => number;
+  /** Monotonic: for the rates of streams. Absent: this process's. */
+  intervalClock?: Clock;
+}
+
+export function openWatchedFetch({ environment, nowMs, intervalClock = steadyClock }: WatchedFetchOptions): WatchedFetch {
   const watches = new AsyncLocalStorage<RequestWatch | null>();
   const connections = openOutbound(environment).openDispatcher({ connectTimeoutMs: CONNECT_TIMEOUT_MS, maxConnections: MAX_CONNECTIONS });
   const dispatcher = connections.compose((dispatch) => (options, handler) => {
@@ -70,7 +79,7 @@ export function openWatchedFetch({ environment, nowMs }: { environment: Environm
     if (response.body === null || BODILESS.has(status)) return new Response(null, { status, statusText, headers: [...response.headers] });
     const type = response.headers.get('content-type') ?? '';
     const isStream = /^text\/event-stream\b/i.test(type);
-    const gate = isStream ? messageGate(requestId, nowMs) : /^application\/json\b/i.test(type) ? jsonGate() : null;
+    const gate = isStream ? messageGate(requestId, () => intervalClock.nowMs()) : /^application\/json\b/i.test(type) ? jsonGate() : null;
     if (isStream && response.ok) watch?.onStreamOpened();
     // A standing stream has no total budget: its gate bounds its rate.
     const budget = watch?.budget ?? (isStream && requestId === undefined ? null : new ByteBudget(MAX_RESPONSE_BYTES));

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { cacheConformance } from '../conformance.ts';
 import { memoryCache } from './memory-cache.ts';
 
@@ -17,6 +17,21 @@ function fakeClock() {
     },
   };
 }
+
+it('lets entries expire in time though the clock is set back by an hour meanwhile', async () => {
+  vi.useFakeTimers({ toFake: ['Date', 'performance'] });
+  try {
+    const cache = memoryCache();
+    await cache.set('key', 'value', 1_000);
+    vi.setSystemTime(Date.now() - 3_600_000);
+    vi.advanceTimersByTime(999);
+    expect(await cache.get('key')).toBe('value');
+    vi.advanceTimersByTime(1);
+    expect(await cache.get('key')).toBeNull();
+  } finally {
+    vi.useRealTimers();
+  }
+});
 
 it('evicts the entry that would expire first when it is full', async () => {
   const cache = memoryCache({ clock: fakeClock(), maxEntries: 3 });

@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.ts';
+import { type Clock, steadyClock } from '../../clock.ts';
 import { SwitchyardError } from '../../errors/switchyard-error.ts';
 import type { Cache } from '../cache.ts';
 import { checkAddend, checkKey, checkKeys, checkValue, lifetimeMsOf } from '../cache-arguments.ts';
@@ -22,9 +22,10 @@ interface Entry {
 
 /**
  * A `Cache` in this process, without timers: expired entries are invisible, and later calls remove a few at a time.
+ * @param clock monotonic, so that entries expire in time when the machine's clock is set; absent: this process's
  * @param maxEntries beyond it the entry that expires first is evicted
  */
-export function memoryCache({ clock, maxEntries = MAX_ENTRIES }: { clock: Clock; maxEntries?: number }): Cache {
+export function memoryCache({ clock = steadyClock, maxEntries = MAX_ENTRIES }: { clock?: Clock; maxEntries?: number } = {}): Cache {
   return new MemoryCache(clock, maxEntries);
 }
 

@@ -88,6 +88,19 @@ describe('what a worker has seen', () => {
     expect(one.lines).toHaveLength(4);
   });
 
+  it('is known to the others though the clock has fractions of milliseconds', async () => {
+    nowMs += 0.25;
+    const [one, two] = [worker(), worker()];
+    await rounds([one, two]);
+    nowMs += 0.5;
+    one.attempt(targetAt('limited'), limited);
+    one.attempt(targetAt('refusing'), misconfigured(401));
+    nowMs += 0.1;
+    await rounds([one, two], 2);
+
+    expect([isOpen(two, targetAt('limited')), isOpen(two, targetAt('refusing'))]).toEqual([true, true]);
+  });
+
   it('ends with the trial of the worker that has seen it, or with its time', async () => {
     const [one, two] = [worker(), worker()];
     await rounds([one, two]);

@@ -16,7 +16,7 @@ const RECENT_MINUTES = 6;
 /** No state lasts longer. */
 const MAX_STATE_MS = 3_600_000;
 
-/** What one worker has seen of an endpoint. Times are epoch milliseconds of the reader; in the past: no such state. */
+/** What one worker has seen of an endpoint. Times are by the reader's clock; in the past: no such state. */
 export interface SharedEndpoint {
   id: string;
   samples: number;
@@ -54,7 +54,7 @@ export function listedText(worker: string, records: Iterable<EndpointRecord>, no
 export function snapshotText(worker: string, records: Iterable<EndpointRecord>, credentials: ReadonlyMap<string, Breaker>, nowMs: number): string {
   const dead = [...credentials].flatMap(([provider, breaker]) => {
     const ms = reportedMs(breaker, nowMs);
-    return ms > 0 ? [[provider, ms]] : [];
+    return ms > 0 ? [[provider, Math.ceil(ms)]] : [];
   });
   const head = `{"v":${VERSION},"w":${JSON.stringify(worker)},"c":${JSON.stringify(dead)},"e":[`;
   const rank = (record: EndpointRecord) => (record.isImpairedAt(nowMs) ? Number.POSITIVE_INFINITY : record.usedAtMs);

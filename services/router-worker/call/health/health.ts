@@ -29,6 +29,7 @@ const SPEED_VALID_MS = 1_000;
 const STICKY_MS = 600_000;
 
 export interface HealthDeps {
+  /** Monotonic: a clock that is set back would keep breakers open for as long. */
   clock: Clock;
   log: Log;
   metrics: Metrics;
