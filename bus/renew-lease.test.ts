@@ -9,12 +9,27 @@ describe.each([
   ['a model call', callLease, 4_800],
   ['a tool or a callback', effectLease, 12_000],
 ])('the lease of %s', (_name, times, lostAfterMs) => {
+  /** Of the lease, when its first extension is due, but for a little. */
+  const leftMs = times.ackWaitMs - times.extendEveryMs - 100;
+  let pausedMs = 0;
+
   beforeEach(() => {
     vi.useFakeTimers();
+    pausedMs = 0;
+    const faked = performance.now.bind(performance);
+    vi.spyOn(performance, 'now').mockImplementation(() => faked() + pausedMs);
   });
   afterEach(() => {
+    vi.restoreAllMocks();
     vi.useRealTimers();
   });
+
+  /** Until the next extension is due: then no timer fires for so long. */
+  async function pauseAtExtension(ms: number) {
+    await vi.advanceTimersByTimeAsync(times.extendEveryMs - 1);
+    pausedMs += ms;
+    await vi.advanceTimersByTimeAsync(1);
+  }
 
   function retained(working: () => Promise<void>) {
     const onLost = vi.fn();
@@ -43,6 +58,46 @@ describe.each([
     await vi.advanceTimersByTimeAsync(times.ackWaitMs);
     expect(onLost).toHaveBeenCalledTimes(1);
     expect(extended).toHaveBeenCalledTimes(1);
+  });
+
+  it('is held by a process that was paused and continues before its end: it is extended then', async () => {
+    const { onLost, extended } = retained(async () => {});
+    for (let pauses = 1; pauses <= 3; pauses += 1) {
+      await pauseAtExtension(leftMs);
+      expect(extended).toHaveBeenCalledTimes(pauses);
+    }
+    expect(onLost).not.toHaveBeenCalled();
+  });
+
+  it('is held by a process that was paused behind its request, and reads the reply after its timers were due', async () => {
+    let answer = () => {};
+    const { onLost, extended } = retained(
+      () =>
+        new Promise((resolve) => {
+          answer = resolve;
+        }),
+    );
+    await vi.advanceTimersByTimeAsync(lostAfterMs - 1);
+    pausedMs += times.ackWaitMs - lostAfterMs - 10;
+    await vi.advanceTimersByTimeAsync(1);
+    answer();
+    await vi.advanceTimersByTimeAsync(times.extendEveryMs);
+    expect(onLost).not.toHaveBeenCalled();
+    expect(extended).toHaveBeenCalledTimes(2);
+  });
+
+  it('DESIGN 6 rule 4: is lost at its end at the latest by a process that was paused and gets no reply', async () => {
+    const { onLost } = retained(() => new Promise(() => {}));
+    await pauseAtExtension(leftMs);
+    expect(onLost).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(times.ackWaitMs - times.extendEveryMs - leftMs + 10);
+    expect(onLost).toHaveBeenCalledTimes(1);
+  });
+
+  it('is lost at once by a process that was paused until its end', async () => {
+    const { onLost } = retained(() => new Promise(() => {}));
+    await pauseAtExtension(times.ackWaitMs - times.extendEveryMs);
+    expect(onLost).toHaveBeenCalledTimes(1);
   });
 
   it('is held as long as it is extended, also when one extension fails', async () => {

@@ -20,6 +20,11 @@ const LOST_AFTER = 0.8;
 /** A failed extension is retried sooner: the broker may be back, and the lease is running out. */
 const RETRIES_PER_EXTENSION = 8;
 
+/** A timer that fires so much later than it was due tells of a process that got no CPU. */
+const LATE_MS = 50;
+/** Behind such a pause: for a reply that came meanwhile to be read, and for an extension that was due to be answered. */
+const CATCH_UP_MS = 300;
+
 interface LeaseOptions {
   /** Called once: the lease is lost, or could not be extended in time. */
   onLost: () => void;
@@ -27,17 +32,23 @@ interface LeaseOptions {
   log: Log;
 }
 
-/** Extends the lease of an item until stopped. */
+/**
+ * Extends the lease of an item until stopped. A process that was paused and continues before the end of the lease extends it, whichever of its timers were
+ * due: for the broker it has the item until then.
+ */
 export function renewLease(item: WorkItem, { ackWaitMs, extendEveryMs }: LeaseTimes, { onLost, deadlines, log }: LeaseOptions): { stop(): void } {
   let isStopped = false;
   let isFailing = false;
-  const lost = deadlines.begin(LOST_AFTER * ackWaitMs, lose);
+  let endsAt = performance.now() + ackWaitMs;
+  const lost = deadlines.begin(LOST_AFTER * ackWaitMs, overdue);
   const next = deadlines.begin(extendEveryMs, extend);
   function extend() {
+    const askedAt = performance.now();
     item.working().then(
       () => {
         if (isStopped) return;
         isFailing = false;
+        endsAt = askedAt + ackWaitMs;
         deadlines.restart(lost, LOST_AFTER * ackWaitMs);
         deadlines.restart(next, extendEveryMs);
       },
@@ -49,6 +60,12 @@ export function renewLease(item: WorkItem, { ackWaitMs, extendEveryMs }: LeaseTi
         deadlines.restart(next, extendEveryMs / RETRIES_PER_EXTENSION);
       },
     );
+  }
+  function overdue() {
+    const now = performance.now();
+    const isLate = now - lost.at > LATE_MS;
+    if (isLate && now < endsAt) deadlines.restart(lost, Math.min(CATCH_UP_MS, endsAt - now));
+    else lose();
   }
   function lose() {
     stop();
