@@ -28,6 +28,7 @@
  * @property {number} toolCalls
  * @property {number} outcomesUnknown calls of the not repeatable tool that ended as `outcome_unknown`
  * @property {number} extraModelCalls repeated requests to the agent's model
+ * @property {number} callsRedelivered model calls that a running worker got again, as after it had no CPU for seconds
  * @property {number} streams
  * @property {number} streamsWithError streams that ended with the error chunk
  * @property {number} streamsRefused calls refused before the first output
@@ -68,6 +69,7 @@ export function newFigures() {
     toolCalls: 0,
     outcomesUnknown: 0,
     extraModelCalls: 0,
+    callsRedelivered: 0,
     streams: 0,
     streamsWithError: 0,
     streamsRefused: 0,

@@ -7,6 +7,7 @@ import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
 import { openScriptedUpstream, type ScriptedUpstream } from '../upstreams/scripted-upstream.ts';
 import { WEBHOOK_SECRET, writeAgentFiles } from './agent-files.ts';
 import { type Auditor, openAuditor } from './auditor.ts';
+import { callRedeliveries } from './call-redeliveries.ts';
 import { type CountingTools, openCountingTools } from './counting-tools.ts';
 import { type ModelUpstream, openModelUpstream } from './model-upstream.ts';
 import { PrintedLines } from './printed-lines.ts';
@@ -51,6 +52,8 @@ export interface Environment {
   addHost(env?: Record<string, string>, folder?: string, role?: HostRole): Promise<NamedHost>;
   /** Processes that received a signal. */
   ended: ReadonlySet<ClusterProcess>;
+  /** Of all router workers so far, but for what one that was ended got behind the signal. */
+  callRedeliveries(): Promise<number>;
   /** Ends a process and resolves when it has ended. @throws when it was drained and exited with a failure */
   end(process: ClusterProcess, signal: 'SIGKILL' | 'SIGTERM'): Promise<void>;
   /** Ends a store. PostgreSQL is killed by SIGQUIT (immediate shutdown) rather than by SIGKILL. */
@@ -149,6 +152,7 @@ export async function openEnvironment(
     () =>
       roles.flatMap((role) => cluster.running(role)).flatMap((one) => (one.url === null || (avoidsEnded && ended.has(one)) ? [] : [one.url]));
   const refusals: string[] = [];
+  let redeliveredToEnded = 0;
   const onRetry = (path: string, status: number | null, hasRetryAfter: boolean) => {
     if (avoidsEnded && !(status === 503 && hasRetryAfter)) refusals.push(`${path}: ${status ?? 'the connection was lost'}`);
   };
@@ -170,7 +174,12 @@ export async function openEnvironment(
     refusals,
     printedAbout: (callId, at) => printed.about(callId, at),
     ended,
+    callRedeliveries: async () => {
+      const running = cluster.running('router-worker').filter((one) => !ended.has(one));
+      return redeliveredToEnded + (await callRedeliveries(running));
+    },
     end: async (one, signal) => {
+      if (one.role === 'router-worker') redeliveredToEnded += await callRedeliveries([one]);
       ended.add(one);
       one.signal(signal);
       const exit = await one.exited;

@@ -8,6 +8,7 @@ import { inParallel } from '../helpers/in-parallel.ts';
 import { isQuiet } from '../helpers/session-logs.ts';
 import { casesOfToday } from '../helpers/tier.ts';
 import { billedPoints } from './billing-faults.ts';
+import { callRedeliveries } from './call-redeliveries.ts';
 import { type FailPointEnvironment, type OneTool, openFailPointEnvironment } from './fail-point-environment.ts';
 import { type Load, startLoad } from './fail-point-load.ts';
 import { webhookPoints } from './webhook-load.ts';
@@ -110,8 +111,6 @@ const LEAVING: Round = {
 const rounds = [LOOKING, TAKING_OVER, BOOKING, LEAVING];
 const roundsOfToday = casesOfToday(rounds);
 const armedIn = (some: readonly Round[]) => [FIRST, ...some.flatMap(({ groups }) => groups.flat())];
-/** In which a router worker answers a probe. */
-const PROBE_MS = 60_000;
 
 /** Until the load has made a process reach its point, or the last wait is over. */
 const TIMEOUT = { timeoutMs: 90_000 };
@@ -237,21 +236,8 @@ async function hasSomethingToLose({ role, leaves }: Armed, one: ClusterProcess):
   if (leaves) one.signal('SIGTERM');
 }
 
-/**
- * How often the running router workers got a call that was delivered before. A worker without CPU for longer than a lease lasts (6 s) loses its calls while it
- * runs, and what it has asked by then is asked again: a model call has no claim, as a tool call has.
- */
-async function redelivered(): Promise<number> {
-  const pages = await Promise.all(
-    environment.cluster.running('router-worker').map(async ({ managementUrl }) => {
-      const response = await fetch(`${managementUrl}/metrics`, { signal: AbortSignal.timeout(PROBE_MS) });
-      return response.text();
-    }),
-  );
-  const counts = pages.flatMap((page) => [...page.matchAll(/^switchyard_work_redeliveries_total\{[^}]*kind="router\.(?:turn|call)"[^}]*\} (\d+)/gm)]);
-  // The series exist from the start: without one this would find nothing out.
-  expect(counts.length).toBeGreaterThanOrEqual(pages.length);
-  return counts.reduce((sum, [, count]) => sum + Number(count), 0);
+function redelivered(): Promise<number> {
+  return callRedeliveries(environment.cluster.running('router-worker'));
 }
 
 async function partitionsOf({ managementUrl }: ClusterProcess): Promise<number> {

@@ -20,7 +20,9 @@ export interface ModelUpstream {
   readonly inFlight: number;
   /** Different prompts with a message of this text; repeats of a call count once. */
   promptsWith(text: string): number;
-  /** Among the requests after the first `since`: the most requests of one call, and the number of repeats. */
+  /** The call of each request after the first `since`: equal for repeats of a call and for no other. */
+  callsSince(since: number): string[];
+  /** Among these: the most requests of one call, and the number of repeats. */
   repeats(since: number): { most: number; extra: number };
   close(): Promise<void>;
 }
@@ -81,6 +83,7 @@ export async function openModelUpstream(untilAnswered: () => Promise<void> = asy
       return inFlight;
     },
     promptsWith: (text) => new Set(asked.flatMap(({ call }) => (call.includes(JSON.stringify(text)) ? [call] : []))).size,
+    callsSince: (since) => asked.slice(since).map(({ call }) => call),
     repeats: (since) => {
       const times = new Map<string, number>();
       for (const { call } of asked.slice(since)) times.set(call, (times.get(call) ?? 0) + 1);
