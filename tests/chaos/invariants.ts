@@ -50,7 +50,7 @@ export async function checkInvariants(environment: Environment, accepted: Accept
 async function checkRepeats({ figures, model, upstream, callRedeliveries }: Environment, accepted: Accepted, allowed: Allowed): Promise<void> {
   const ofModel = model.callsSince(accepted.modelAskedBefore);
   const ofStreams = accepted.streams.flatMap(({ call }) => upstream.calls(call).map(() => call));
-  const redelivered = (await callRedeliveries()) - figures.callsRedelivered;
+  const redelivered = (await callRedeliveries()) - accepted.redeliveredBefore;
   expectRedelivered([...repeatsBeyond(allowed.extraCalls, ofModel), ...repeatsBeyond(allowed.extraCalls, ofStreams)], redelivered);
   figures.callsRedelivered += redelivered;
   figures.extraModelCalls += repeatsBeyond(0, ofModel).length;

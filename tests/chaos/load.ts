@@ -33,6 +33,8 @@ export interface Accepted {
   customers: readonly WrittenCustomer[];
   /** Requests to the agent's model before the load. */
   modelAskedBefore: number;
+  /** Redeliveries of calls before it. */
+  redeliveredBefore: number;
 }
 
 export interface LoadOptions {
@@ -89,7 +91,7 @@ export function beginLoad(environment: Environment, options: LoadOptions = {}): 
   const injected: InjectedResults[] = [];
   const changedLogs: ChangedLog[] = [];
   const customers: WrittenCustomer[] = [];
-  const accepted: Accepted = {
+  const accepted: Omit<Accepted, 'redeliveredBefore'> = {
     sessions,
     eventWebhooks,
     runs,
@@ -117,6 +119,8 @@ export function beginLoad(environment: Environment, options: LoadOptions = {}): 
   const fails = (error: unknown) => {
     failure ??= error;
   };
+  const redeliveredBefore = environment.callRedeliveries();
+  redeliveredBefore.catch(fails);
   const talk = async () => {
     const events = eventAddress(environment);
     const [id, said] = await holdConversation(client, begin, events);
@@ -174,7 +178,7 @@ export function beginLoad(environment: Environment, options: LoadOptions = {}): 
       isOver = true;
       await Promise.all(all);
       if (failure !== undefined) throw failure;
-      return accepted;
+      return { ...accepted, redeliveredBefore: await redeliveredBefore };
     },
   };
 }
