@@ -108,16 +108,21 @@ export class RateLimits {
     };
     const refused = refusalOf(rates, { requests, tokens: allTokens, hasSlot });
     if (refused !== null) {
-      slots.release(keyId, callId);
+      if (hasSlot) slots.release(keyId, callId);
       addTokens(-tokens);
       if (requestsPerMinute !== null) cache.increment(requestCounter, -1, RATE_COUNTER_MS).catch(() => {});
       throw this.#refusal(refused, rates, nowMs, allTokens - tokens);
     }
+    let isOpen = callsAtOnce !== null;
+    const once = (action: () => void) => () => {
+      if (isOpen) action();
+      isOpen = false;
+    };
     return {
       isShared: true,
       release: () => addTokens(-tokens),
-      end: () => slots.release(keyId, callId),
-      leave: () => slots.leave(callId),
+      end: once(() => slots.release(keyId, callId)),
+      leave: once(() => slots.leave(callId)),
       correct: (usedTokens) => addTokens(usedTokens - tokens),
     };
   }

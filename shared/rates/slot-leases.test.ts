@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import type { Cache } from '../storage/cache.ts';
 import { memoryCache } from '../storage/memory/memory-cache.ts';
 import { SlotLeases } from './slot-leases.ts';
@@ -63,4 +63,29 @@ it('frees all slots when the gateway stops', async () => {
   await slots.acquire('k', 'one', 1);
   slots.stop();
   await eventually(() => cache.acquireSlot('rate:slots:k', 'two', 1, 60_000)).toBe(true);
+});
+
+it('extends and frees the slot of a call that was delivered again when its first delivery has left', async () => {
+  const { cache, extended } = watchedCache();
+  const slots = new SlotLeases(cache, 5);
+  expect([await slots.acquire('k', 'one', 1), await slots.acquire('k', 'one', 1)]).toEqual([true, true]);
+  slots.leave('one');
+  const before = extended.length;
+  await eventually(() => extended.length).toBeGreaterThan(before);
+  slots.release('k', 'one');
+  await eventually(() => cache.acquireSlot('rate:slots:k', 'two', 1, 60_000)).toBe(true);
+  slots.stop();
+});
+
+it('has no timer while it holds no slot', async () => {
+  const { cache } = watchedCache();
+  await cache.acquireSlot('rate:slots:k', 'other', 1, 60_000);
+  vi.useFakeTimers();
+  try {
+    const slots = new SlotLeases(cache);
+    expect(await slots.acquire('k', 'one', 1)).toBe(false);
+    expect(vi.getTimerCount()).toBe(0);
+  } finally {
+    vi.useRealTimers();
+  }
 });

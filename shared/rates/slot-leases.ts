@@ -7,6 +7,8 @@ const EXTEND_MS = 5_000;
 interface Held {
   keyId: string;
   limit: number;
+  /** Two while a call that was delivered again is still ending here. */
+  holders: number;
 }
 
 /** Slots of calls in flight, extended while their calls live. One timer serves all. */
@@ -21,27 +23,31 @@ export class SlotLeases {
     this.#extendMs = extendMs;
   }
 
-  /** False when the key has as many calls in flight as it may have. */
+  /** False when the key has as many calls in flight as it may have. Each acquisition is ended by one `release` or `leave`, unless it is refused. */
   async acquire(keyId: string, callId: string, limit: number): Promise<boolean> {
     // Before the answer: a release may come before it.
-    this.#held.set(callId, { keyId, limit });
+    this.#held.set(callId, { keyId, limit, holders: (this.#held.get(callId)?.holders ?? 0) + 1 });
     const isFree = await this.#cache.acquireSlot(slotsOf(keyId), callId, limit, LEASE_MS);
-    if (!isFree) this.#held.delete(callId);
+    if (!isFree) this.leave(callId);
     else if (!this.#held.has(callId)) this.#free(keyId, callId);
-    this.#timer ??= setInterval(() => this.#extend(), this.#extendMs).unref();
+    if (this.#held.size > 0) this.#timer ??= setInterval(() => this.#extend(), this.#extendMs).unref();
     return isFree;
   }
 
-  /** Idempotent; never throws. A slot that the cache can't free now ends by itself. */
+  /** Frees the slot if no other delivery of the call has it. Never throws: a slot that the cache can't free now ends by itself. */
   release(keyId: string, callId: string): void {
     if (!this.#held.has(callId)) return;
     this.leave(callId);
-    this.#free(keyId, callId);
+    if (!this.#held.has(callId)) this.#free(keyId, callId);
   }
 
-  /** The slot is extended no longer. Idempotent. */
+  /** The slot is extended no longer, unless another delivery of the call has it. */
   leave(callId: string): void {
-    this.#held.delete(callId);
+    const held = this.#held.get(callId);
+    if (held !== undefined) {
+      held.holders -= 1;
+      if (held.holders === 0) this.#held.delete(callId);
+    }
     if (this.#held.size > 0 || this.#timer === null) return;
     clearInterval(this.#timer);
     this.#timer = null;
