@@ -6,8 +6,10 @@ import { closedBaseUrl, openDeafUpstream, openScriptedUpstream } from '../upstre
 import type { DeploymentUnderTest } from './deployment-under-test.ts';
 import { freeFolder } from './free-folder.ts';
 
-/** Both limits: until the first token, and between two reads. Long enough for an upstream on a busy machine, and before a gateway sends its headers. */
+/** Long enough for an upstream on a busy machine, and before a gateway sends its headers. */
 const SILENCE_MS = 10_000;
+/** As a limit: nothing but a client that leaves ends the waiting. */
+export const LONGER_THAN_A_TEST_MS = 300_000;
 /** Another key of the deployment. */
 export const OTHER_KEY = 'sk-other-0123456789';
 
@@ -34,8 +36,10 @@ export interface ScriptedDeployment extends ScriptedProviders {
 /**
  * Opens the upstreams. The model `test/<provider>` has one endpoint; `test/<one>-<other>` has two. The sample agent
  * keeps its scripted model.
+ *
+ * @param silenceMs limit until the first token, connecting included, and between two reads
  */
-export async function openScriptedProviders(): Promise<ScriptedProviders> {
+export async function openScriptedProviders({ silenceMs = SILENCE_MS }: { silenceMs?: number } = {}): Promise<ScriptedProviders> {
   const upstream = await openScriptedUpstream();
   const unresponsive = await openDeafUpstream();
   const providers = { first: upstream.baseUrl('first'), second: upstream.baseUrl('second'), unresponsive: unresponsive.baseUrl, closed: await closedBaseUrl() };
@@ -55,8 +59,8 @@ export async function openScriptedProviders(): Promise<ScriptedProviders> {
       { id: 'one', key: '${ROUTER_API_KEY}' },
       { id: 'other', key: '${OTHER_API_KEY}' },
     ],
-    // Connecting and whole calls may take longer than a test, so that only the client that leaves ends the waiting.
-    timeouts: { connect_ms: 300_000, first_token_ms: SILENCE_MS, idle_ms: SILENCE_MS, total_ms: 600_000 },
+    // Connecting and whole calls may take longer than a test.
+    timeouts: { connect_ms: LONGER_THAN_A_TEST_MS, first_token_ms: silenceMs, idle_ms: silenceMs, total_ms: 2 * LONGER_THAN_A_TEST_MS },
   };
   const path = join(await freeFolder('router'), 'router.json');
   await writeFile(path, JSON.stringify(config));
