@@ -98,15 +98,20 @@ export const settingGroups = [
       {
         name: 'AGENT_API_KEY',
         default: 'generated',
-        meaning: 'key that callers of the agent server send; generated at the first start, into keys.json in DATA_DIR',
+        meaning:
+          'key that callers of the agent server send; generated at the first start, into keys.json in DATA_DIR, for the sample agent and where ROUTER_CONFIG references it, not for another MANIFEST',
       },
-      { name: 'ROUTER_API_KEY', default: 'generated', meaning: 'key that callers of the model router send; generated likewise' },
+      {
+        name: 'ROUTER_API_KEY',
+        default: 'generated',
+        meaning: 'key that callers of the model router send; generated likewise, without ROUTER_CONFIG or where that references it',
+      },
       {
         name: 'ROUTER_MANAGEMENT_KEY',
         default: 'generated',
-        meaning: 'key that makes, lists and changes keys of the model router, and calls no model; generated likewise',
+        meaning: 'key that makes, lists and changes keys of the model router, and calls no model; generated as ROUTER_API_KEY',
       },
-      { name: 'HOUSE_SECRET', default: 'generated', meaning: 'secret that signs the ids that Switchyard issues; generated likewise, never shown' },
+      { name: 'HOUSE_SECRET', default: 'generated', meaning: 'secret that signs the ids that Switchyard issues; generated at the first start, never shown' },
       {
         name: 'PLATFORM_PUBLIC_KEY',
         default: 'derived',
