@@ -54,7 +54,7 @@ export function isRefusal(error: unknown): error is AuthorizationError {
 }
 
 /** Permission denied. */
-function isDenied(error: unknown): boolean {
+export function isDenied(error: unknown): boolean {
   return [error, causeOf(error)].some((one) => one instanceof PermissionViolationError);
 }
 

@@ -3,6 +3,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { Subscription, UsageMessage } from '../../bus.ts';
 import { pauseFor } from '../../pause.ts';
 import { addresses } from '../../subjects.ts';
+import { isDenied } from '../connection/broker-errors.ts';
 import type { NatsLink } from '../connection/link.ts';
 import { streams, USAGE_CONSUMER } from '../streams.ts';
 import { storedRecords } from './stored-records.ts';
@@ -41,6 +42,8 @@ export class UndeliveredRecords implements Subscription {
   /** The last sequence at an earlier moment. */
   #mark = { sequence: 0, atMs: 0 };
   #maxMessages = MAX_MESSAGES;
+  /** Logged as a warning once: it lasts until the broker's permissions are changed. */
+  #isDenied = false;
 
   constructor(options: UndeliveredRecordsOptions) {
     this.#options = options;
@@ -61,7 +64,9 @@ export class UndeliveredRecords implements Subscription {
       try {
         await this.#look();
       } catch (error) {
-        this.#options.log.debug({ err: error }, 'the usage log could not be read: the next look follows');
+        const isNews = isDenied(error) && !this.#isDenied;
+        this.#isDenied ||= isNews;
+        this.#options.log[isNews ? 'warn' : 'debug']({ err: error }, 'the usage log could not be read: the next look follows');
       }
     }
   }
