@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { type RouterConfig, routerConfig } from '#shared/config/router-config.ts';
@@ -60,6 +60,17 @@ describe('a key with a credit limit', () => {
     expect(await reservations()).toEqual([{ call_id: call.callId, amount_nano: 300 + 2_500_000 + 10_000_000 }]);
     held.body(200, {});
     expect((await answered).statusCode).toBe(200);
+  });
+
+  it('releases what it reserved for a call that can not be prepared', async () => {
+    await reopen({ limit: '1' }, { limits: { shortDispatchBytes: 0 } });
+    const size = vi.spyOn(gateway.bus.work, 'maxDispatchBytes').mockImplementation(() => {
+      throw new RangeError('broken');
+    });
+    const { statusCode } = await gateway.post(large);
+    size.mockRestore();
+    expect(statusCode).toBe(500);
+    await eventually(reservations).toEqual([]);
   });
 
   it('sends no ceiling beside the request’s own', async () => {

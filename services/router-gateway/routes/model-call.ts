@@ -20,7 +20,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Span, type Tracing } from '#shared/telemetry/tracing.ts';
 import type { Admission } from '../admission.ts';
-import { type CallSender, isRefusal } from '../call-sender.ts';
+import { type CallSender, isRefusal, type OutgoingCall } from '../call-sender.ts';
 import type { GatewaySetup } from '../gateway-setup.ts';
 import { GenerationIds } from '../generation-ids.ts';
 import { headerOf, IGNORED_HEADER } from '../ignored-fields.ts';
@@ -159,7 +159,15 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
         ...(embedding === null && request.headers[METADATA_HEADER] === 'enabled' && { routerMetadata: true }),
       };
       const asGiven = chat === request.body ? request.bodyBytes : null;
-      const outgoing = sender.begin(call, asGiven ?? Buffer.from(JSON.stringify(chat)), () => request.admitted?.bodyDone());
+      let outgoing: OutgoingCall;
+      try {
+        outgoing = sender.begin(call, asGiven ?? Buffer.from(JSON.stringify(chat)), () => request.admitted?.bodyDone());
+      } catch (error) {
+        allowed?.release();
+        allowed?.end();
+        publishing.end(failureOf(error).code);
+        throw error;
+      }
       releaseBody(request);
       // The reader first: a worker's frames may arrive before the bus confirms the publish.
       const openRelay = call.want === 'frames' ? relayStream : relayBody;
