@@ -57,6 +57,10 @@ export interface HttpDialect {
   vectors?: VectorDialect;
 }
 
+const UNFINISHED = 'closed the stream before it had finished';
+/** Without parameters. */
+const MEDIA_TYPE = /^[a-z]+\/[\w.+-]{1,80}/i;
+
 export interface HttpStreamOptions {
   slug: string;
   name: string;
@@ -102,11 +106,13 @@ async function stream(sender: Sender, call: ProviderCall, signal: CallSignal, on
   let exchange: HttpExchange | null = null;
   let progress: AnswerProgress | null = null;
   let isReading = true;
+  let contentType = '';
   try {
     const prepared = dialect.prepare === undefined ? call : await dialect.prepare(call, signal);
     const response = await send(sender, dialect.requestFor(prepared), guard);
     exchange = response.exchange;
-    const reader = response.readerFor(exchange.header('content-type') ?? '');
+    contentType = exchange.header('content-type') ?? '';
+    const reader = response.readerFor(contentType);
     const read = reader.progress;
     progress = read;
     const onChunk = (piece: Buffer | null): boolean => {
@@ -130,7 +136,15 @@ async function stream(sender: Sender, call: ProviderCall, signal: CallSignal, on
     if (progress?.finished === true && progress.ended) exchange?.release();
     else exchange?.abort(new Error('the answer is read no further'));
   }
-  if (isReading && !progress?.finished) throw new SwitchyardError('router.provider_unavailable', `${upstream.name} closed the stream before it had finished`);
+  if (isReading && !progress?.finished)
+    throw new SwitchyardError('router.provider_unavailable', `${upstream.name} ${progress?.hasContent ? UNFINISHED : unreadable(contentType)}`);
+}
+
+/** A proxy's page is no broken stream: its media type says what came. Its text is not quoted. */
+function unreadable(contentType: string): string {
+  const mediaType = MEDIA_TYPE.exec(contentType)?.[0].toLowerCase();
+  const isKnown = mediaType === undefined || mediaType === 'text/event-stream' || mediaType === 'application/json';
+  return isKnown ? UNFINISHED : `answered with ${mediaType} in place of a stream or JSON`;
 }
 
 /** Without the request, whose body would be retained until the answer's end. */
