@@ -91,6 +91,8 @@ export const waits = {
   idleFeedMs: 60_000,
   /** Head comparison, for lost notices. */
   checkFeedsMs: 30_000,
+  /** The same of feeds that began one to two intervals ago, for notices that came before the broker had their subscription. */
+  checkBegunFeedsMs: 2_000,
   /** Comments that keep an idle stream open through proxies. */
   heartbeatMs: 15_000,
   /** A client that reads nothing for this long, catching up or after the end of its stream, is disconnected. */

@@ -235,7 +235,12 @@ it('delivers repeated, late and incomplete notices once and in order', async () 
   ];
   const texts = stored.map((event) => JSON.stringify(event));
   const seen: number[] = [];
-  const feeds = new EventFeeds({ bus: deployment.bus, sessionLog: new SessionLog(deployment.database), waits, log: silentLog });
+  const feeds = new EventFeeds({
+    bus: deployment.bus,
+    sessionLog: new SessionLog(deployment.database),
+    waits: { ...waits, checkBegunFeedsMs: 3_600_000 },
+    log: silentLog,
+  });
   const reader = feeds.read(sessionId);
   reader.noteHead(0, null);
   reader.subscribe({ onEvents: (events) => seen.push(...events.map(({ offset }) => offset)), onDeleted: () => {} });

@@ -61,17 +61,21 @@ interface EventFeedsDeps {
 
 /**
  * Follows the logs of sessions with readers: one subscription a session, kept for `idleFeedMs` after the last reader so that the next poll needs no query.
- * Lost notices are made up for by comparing heads with the database: after a take-over, on reconnect, and periodically.
+ * Lost notices are made up for by comparing heads with the database: soon after the beginning, after a take-over, on reconnect, and periodically.
  */
 export class EventFeeds {
   readonly #deps: EventFeedsDeps;
   #feeds = new ObjectMap<Feed>();
   /** Feeds without readers, longest idle first. */
   readonly #idle = new Set<Feed>();
-  readonly #toCompare = new Set<Feed>();
+  /** Each with whether changes of stored events are looked for, too. */
+  readonly #toCompare = new Map<Feed, boolean>();
   #isComparing = false;
   #subscriptions: Subscription[] = [];
-  #check: NodeJS.Timeout | null = null;
+  #checks: NodeJS.Timeout[] = [];
+  /** Since the last comparison of those that began. */
+  #begun = new Set<Feed>();
+  #begunBefore = new Set<Feed>();
 
   constructor(deps: EventFeedsDeps) {
     this.#deps = deps;
@@ -83,16 +87,18 @@ export class EventFeeds {
       bus.notices.subscribe(patternOf(addresses.partitions), (subject) => this.#onOwnerChange(subject)),
       bus.onReconnect(() => this.compareAll()),
     ];
-    this.#check = setInterval(() => this.compareAll(), waits.checkFeedsMs).unref();
+    this.#checks = [setInterval(() => this.compareAll(), waits.checkFeedsMs).unref(), setInterval(() => this.#compareBegun(), waits.checkBegunFeedsMs).unref()];
   }
 
   async close(): Promise<void> {
-    if (this.#check !== null) clearInterval(this.#check);
+    for (const check of this.#checks) clearInterval(check);
     for (const feed of this.#feeds.values()) if (feed.eviction !== null) clearTimeout(feed.eviction);
     const subscriptions = [...this.#subscriptions, ...this.#feeds.values().map((feed) => feed.subscription)];
     this.#feeds = new ObjectMap();
     this.#idle.clear();
     this.#toCompare.clear();
+    this.#begun.clear();
+    this.#begunBefore.clear();
     await Promise.all(subscriptions.map((subscription) => subscription.stop()));
   }
 
@@ -114,10 +120,8 @@ export class EventFeeds {
         return feed.head;
       },
       newest: (offset) => feed.newest.from(offset),
-      ready: async () => {
-        // On a lost connection `onReconnect` compares heads.
-        await within(this.#deps.waits.subscribedMs, feed.subscription.ready(), () => {});
-      },
+      // On a lost connection `onReconnect` compares heads.
+      ready: () => this.#subscribed(feed),
       noteHead: (head, before) => this.#noteHead(feed, head, before),
       subscribe: (subscriber) => {
         if (feed.isDeleted) {
@@ -165,7 +169,34 @@ export class EventFeeds {
       eviction: null,
     };
     this.#feeds.set(sessionId, feed);
+    this.#begun.add(feed);
     return feed;
+  }
+
+  async #subscribed(feed: Feed): Promise<void> {
+    let isLate = false;
+    const confirmed = feed.subscription.ready().then(() => {
+      if (isLate) this.#begun.add(feed);
+    });
+    await within(this.#deps.waits.subscribedMs, confirmed, () => {
+      isLate = true;
+    });
+  }
+
+  /**
+   * Compares the feeds that began one to two intervals ago: their first read may have been before the subscription. A busy broker confirms it late, and the other
+   * servers of a cluster learn of it behind that.
+   */
+  #compareBegun(): void {
+    const open = [...this.#begunBefore].filter((feed) => this.#feeds.get(feed.sessionId) === feed);
+    // Heads alone: behind a change all that is in memory would have to be read again.
+    this.#compare(
+      open.filter(({ head }) => head !== null),
+      false,
+    );
+    const unread = open.filter(({ head }) => head === null);
+    this.#begunBefore = new Set([...unread, ...this.#begun]);
+    this.#begun = new Set();
   }
 
   #retain(feed: Feed): void {
@@ -283,8 +314,8 @@ export class EventFeeds {
   }
 
   /** Partitions change owners in groups: one query per tick. */
-  #compare(feeds: Iterable<Feed>): void {
-    for (const feed of feeds) this.#toCompare.add(feed);
+  #compare(feeds: Iterable<Feed>, isWithChanges = true): void {
+    for (const feed of feeds) this.#toCompare.set(feed, isWithChanges || (this.#toCompare.get(feed) ?? false));
     if (this.#isComparing || this.#toCompare.size === 0) return;
     this.#isComparing = true;
     setImmediate(() => void this.#comparePending());
@@ -294,7 +325,7 @@ export class EventFeeds {
     try {
       while (this.#toCompare.size > 0) {
         const some = [...this.#toCompare].slice(0, limits.sessionsPerCheck);
-        for (const feed of some) this.#toCompare.delete(feed);
+        for (const [feed] of some) this.#toCompare.delete(feed);
         await this.#compareSome(some);
       }
     } finally {
@@ -302,12 +333,12 @@ export class EventFeeds {
     }
   }
 
-  async #compareSome(feeds: readonly Feed[]): Promise<void> {
+  async #compareSome(feeds: readonly (readonly [Feed, boolean])[]): Promise<void> {
     // A feed without a head learns all from its first read, which is in flight.
-    const before = new Map(feeds.map((feed) => [feed, feed.head]));
+    const before = new Map(feeds.map(([feed]) => [feed, feed.head]));
     try {
-      const heads = await this.#deps.sessionLog.heads(feeds.map(({ sessionId }) => sessionId));
-      for (const feed of feeds) {
+      const heads = await this.#deps.sessionLog.heads(feeds.map(([{ sessionId }]) => sessionId));
+      for (const [feed, isWithChanges] of feeds) {
         const found = heads.get(feed.sessionId);
         const known = before.get(feed) ?? null;
         if (known === null) continue;
@@ -316,8 +347,10 @@ export class EventFeeds {
           continue;
         }
         // The notice of a change may have been lost.
-        if (found.changedAtMs !== feed.comparedAtMs) this.#onChanged(feed);
-        feed.comparedAtMs = found.changedAtMs;
+        if (isWithChanges) {
+          if (found.changedAtMs !== feed.comparedAtMs) this.#onChanged(feed);
+          feed.comparedAtMs = found.changedAtMs;
+        }
         this.#noteHead(feed, found.head, known);
       }
     } catch (error) {
