@@ -170,9 +170,11 @@ async function occupySlots({ deployment, post, unresponsive: { connections } }: 
     onTestFinished(client.leave);
   }
   const occupying = await eventually(() => connections.length === known + WORKER_SLOTS && connections.slice(known));
+  // Of them, those that were stored before they had a slot.
+  const stored = await storedCalls(deployment);
   return {
     haveQueued: async () => {
-      await eventually(async () => (await queueDepth(deployment)) === 1);
+      await eventually(async () => (await storedCalls(deployment)) === stored + 1);
     },
     free: async () => {
       expect(
@@ -185,8 +187,8 @@ async function occupySlots({ deployment, post, unresponsive: { connections } }: 
   };
 }
 
-/** Clients' calls that found no free slot. Others are stored nowhere. */
-async function queueDepth({ managementUrls }: DeploymentUnderTest): Promise<number> {
+/** Clients' calls that found no free slot, with those of them that run now. Others are stored nowhere. */
+async function storedCalls({ managementUrls }: DeploymentUnderTest): Promise<number> {
   const [url] = managementUrls();
   const metrics = await (await fetch(`${url}/metrics`)).text();
   return Number(/^switchyard_work_queue_depth\{kind="router\.call"\} (\d+)$/m.exec(metrics)?.[1]);
