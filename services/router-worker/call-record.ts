@@ -59,6 +59,8 @@ export class CallRecord {
   /** Whose parts are published; null: none was begun. */
   #answering: { candidate: Candidate; answer: Answer } | null = null;
   #bill: Bill | null = null;
+  /** It has ended for its readers, or its worker has died. Gateways abort what they have given up, which cancels nothing then. */
+  #isOver = false;
   #servedBy: ServedBy | null = null;
   #stored: Promise<void> = Promise.resolve();
 
@@ -114,7 +116,7 @@ export class CallRecord {
       attempts,
       choice: this.choice,
       servedBy: this.#servedBy,
-      isCancelled: running.isCancelled(),
+      isCancelled: running.isCancelled() && !this.#isOver,
       endedAtMs: this.#deps.clock.nowMs(),
     });
     const waiting = { limitMs: isReserved ? RESERVED_WAIT_MS : null, leaseLost: () => running.leaseLost };
@@ -139,6 +141,7 @@ export class CallRecord {
    */
   lost(shown: Shown | null, interim: UsageRecord | null): ShownAnswer | null {
     const found = shown === null ? null : { answer: shown.answer, bill: billOf(shown.answer, this.#open.call.request, this.#pricesOf(shown), 'failed') };
+    this.#isOver = found !== null || interim !== null;
     if (interim === null || interim.tokens.completion <= (found?.bill.usage.completion_tokens ?? -1)) return found;
     const { model, provider, providerName } = interim;
     if (model !== null && providerName !== null) this.#servedBy = { model, provider, providerName };
@@ -148,6 +151,7 @@ export class CallRecord {
   /** Of a call whose terminal frame readers have: its worker may have died before the record was stored. What the frame states is billed. */
   storeEnded(shown: Shown, interim: UsageRecord | null): Promise<void> {
     const { answer } = shown;
+    this.#isOver = true;
     if (answer.usage === null) {
       const lost = this.lost(hasContent(answer) ? shown : null, interim);
       void this.store({ how: 'failed', answer, bill: lost?.bill ?? null });

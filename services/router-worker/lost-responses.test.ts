@@ -3,6 +3,7 @@ import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { bodyFrame, readFrame, sseFrame, templateFrame, textFrame } from '#bus/messages/frame.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import type { UsageRecord } from '#bus/messages/usage.ts';
+import { addresses, subjectOf } from '#bus/subjects.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import type { Database } from '#shared/storage/database.ts';
@@ -65,6 +66,17 @@ describe('a call of /responses whose worker died', () => {
       ...{ tokens: { prompt: 10, completion: 3 }, costNano: 16_000 },
     });
     await vi.waitFor(async () => expect((await calls.framesOf(call)).at(-1)?.kind).toBe('error'), WAIT);
+  });
+
+  it('in the middle of its answer has failed, though its gateway, which gave it up, has aborted it', async () => {
+    const call = callOf();
+    const { address, writer, whole } = begun(call);
+    await calls.start();
+    calls.bus.notices.publish(subjectOf(addresses.control, call.callId), '{"abort":true}');
+    calls.bus.tokens.publish(subjectOf(addresses.tokens, call.origin, call.callId), templateFrame(address, writer.template, whole('abcd')));
+    await calls.publish(call, 1);
+
+    expect(await calls.recordOf(call)).toMatchObject({ cancelled: false, finishReason: 'error' });
   });
 
   it('is billed at the prices of its endpoint also when its first frame has expired', async () => {
