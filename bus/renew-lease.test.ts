@@ -83,7 +83,31 @@ describe.each([
     answer();
     await vi.advanceTimersByTimeAsync(times.extendEveryMs);
     expect(onLost).not.toHaveBeenCalled();
+    expect(extended).toHaveBeenCalledTimes(3);
+  });
+
+  it('is asked for again by a process that was paused behind its request, and held until its end if the reply comes by then', async () => {
+    const answers: (() => void)[] = [];
+    const { onLost, extended } = retained(() => new Promise((resolve) => answers.push(resolve)));
+    await vi.advanceTimersByTimeAsync(lostAfterMs - 1);
+    pausedMs += 60;
+    await vi.advanceTimersByTimeAsync(1);
     expect(extended).toHaveBeenCalledTimes(2);
+    await vi.advanceTimersByTimeAsync(times.ackWaitMs - lostAfterMs - 100);
+    expect(onLost).not.toHaveBeenCalled();
+    for (const answer of answers) answer();
+    await vi.advanceTimersByTimeAsync(times.extendEveryMs);
+    expect(onLost).not.toHaveBeenCalled();
+  });
+
+  it('DESIGN 6 rule 4: is lost at once by a process that was paused behind its request, if its item counts a shorter lease', async () => {
+    let isOver = false;
+    const { onLost } = retained(() => (isOver ? Promise.reject(new SwitchyardError('bus.lease_lost', 'lost')) : new Promise(() => {})));
+    await vi.advanceTimersByTimeAsync(lostAfterMs - 1);
+    pausedMs += 60;
+    isOver = true;
+    await vi.advanceTimersByTimeAsync(1);
+    expect(onLost).toHaveBeenCalledTimes(1);
   });
 
   it('DESIGN 6 rule 4: is lost at its end at the latest by a process that was paused and gets no reply', async () => {

@@ -20,10 +20,8 @@ const LOST_AFTER = 0.8;
 /** A failed extension is retried sooner: the broker may be back, and the lease is running out. */
 const RETRIES_PER_EXTENSION = 8;
 
-/** A timer that fires so much later than it was due tells of a process that got no CPU. */
+/** A timer that fires so much later than it was due shows that the process got no CPU. */
 const LATE_MS = 50;
-/** Behind such a pause: for a reply that came meanwhile to be read, and for an extension that was due to be answered. */
-const CATCH_UP_MS = 300;
 
 interface LeaseOptions {
   /** Called once: the lease is lost, or could not be extended in time. */
@@ -33,22 +31,24 @@ interface LeaseOptions {
 }
 
 /**
- * Extends the lease of an item until stopped. A process that was paused and continues before the end of the lease extends it, whichever of its timers were
- * due: for the broker it has the item until then.
+ * Extends the lease of an item until stopped. A process that was paused and continues before the end of the lease asks for an extension at once, whichever of
+ * its timers were due, and has the item until that end. The item counts its own lease, which may be shorter, and refuses then.
  */
 export function renewLease(item: WorkItem, { ackWaitMs, extendEveryMs }: LeaseTimes, { onLost, deadlines, log }: LeaseOptions): { stop(): void } {
   let isStopped = false;
   let isFailing = false;
-  let endsAt = performance.now() + ackWaitMs;
+  let askedAt = performance.now();
+  let endsAt = askedAt + ackWaitMs;
   const lost = deadlines.begin(LOST_AFTER * ackWaitMs, overdue);
   const next = deadlines.begin(extendEveryMs, extend);
   function extend() {
-    const askedAt = performance.now();
+    const sentAt = performance.now();
+    askedAt = sentAt;
     item.working().then(
       () => {
         if (isStopped) return;
         isFailing = false;
-        endsAt = askedAt + ackWaitMs;
+        endsAt = Math.max(endsAt, sentAt + ackWaitMs);
         deadlines.restart(lost, LOST_AFTER * ackWaitMs);
         deadlines.restart(next, extendEveryMs);
       },
@@ -64,8 +64,10 @@ export function renewLease(item: WorkItem, { ackWaitMs, extendEveryMs }: LeaseTi
   function overdue() {
     const now = performance.now();
     const isLate = now - lost.at > LATE_MS;
-    if (isLate && now < endsAt) deadlines.restart(lost, Math.min(CATCH_UP_MS, endsAt - now));
-    else lose();
+    if (!isLate || now >= endsAt) return lose();
+    deadlines.restart(lost, endsAt - now);
+    // The one that was due meanwhile may have been sent just now.
+    if (now - askedAt > LATE_MS) extend();
   }
   function lose() {
     stop();

@@ -117,8 +117,11 @@ it('rule 98: a value is waited for as long when the clock is set back by an hour
     },
   };
   vi.spyOn(Date, 'now').mockImplementation(() => performance.timeOrigin + performance.now() - setBackMs);
-  await new CustomerReader({ store: { read }, fetched, clock, log: silentLog, longestMs: 100 }).ofTurn('trn_1', ada, documents);
-  vi.restoreAllMocks();
+  try {
+    await new CustomerReader({ store: { read }, fetched, clock, log: silentLog, longestMs: 100 }).ofTurn('trn_1', ada, documents);
+  } finally {
+    vi.restoreAllMocks();
+  }
 
   expect(waits).toHaveLength(1);
   expect(waits[0]).toBeLessThanOrEqual(100);

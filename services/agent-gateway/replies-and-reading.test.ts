@@ -219,7 +219,7 @@ it('DESIGN 9: events between the first read of a log and a subscription that the
 });
 
 it('DESIGN 9: events between the first read of a log and the subscription at the other servers of a cluster are found within seconds', async () => {
-  const app = deployment.app({ waits: { checkBegunFeedsMs: 20, checkFeedsMs: 3_600_000 } });
+  const app = deployment.app({ waits: { checkBegunFeedsMs: 1_000, checkFeedsMs: 3_600_000 } });
   const sessionId = await newSession(app);
   deployment.owner.silent.notices = true;
   const { begun: waiting } = await deployment.afterPages(1, () => read(app, sessionId, 'wait_for_data=60'));

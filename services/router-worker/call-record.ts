@@ -141,7 +141,7 @@ export class CallRecord {
    */
   lost(shown: Shown | null, interim: UsageRecord | null): ShownAnswer | null {
     const found = shown === null ? null : { answer: shown.answer, bill: billOf(shown.answer, this.#open.call.request, this.#pricesOf(shown), 'failed') };
-    this.#isOver = found !== null || interim !== null;
+    this.#isOver ||= found !== null || interim !== null;
     if (interim === null || interim.tokens.completion <= (found?.bill.usage.completion_tokens ?? -1)) return found;
     const { model, provider, providerName } = interim;
     if (model !== null && providerName !== null) this.#servedBy = { model, provider, providerName };

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
-import { bodyFrame, readFrame, sseFrame, templateFrame, textFrame } from '#bus/messages/frame.ts';
+import { bodyFrame, errorFrame, readFrame, sseFrame, templateFrame, textFrame } from '#bus/messages/frame.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
 import type { UsageRecord } from '#bus/messages/usage.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
@@ -74,6 +74,17 @@ describe('a call of /responses whose worker died', () => {
     await calls.start();
     calls.bus.notices.publish(subjectOf(addresses.control, call.callId), '{"abort":true}');
     calls.bus.tokens.publish(subjectOf(addresses.tokens, call.origin, call.callId), templateFrame(address, writer.template, whole('abcd')));
+    await calls.publish(call, 1);
+
+    expect(await calls.recordOf(call)).toMatchObject({ cancelled: false, finishReason: 'error' });
+  });
+
+  it('behind an error without content has failed, though its gateway has aborted it', async () => {
+    const call = callOf();
+    await calls.start();
+    calls.bus.notices.publish(subjectOf(addresses.control, call.callId), '{"abort":true}');
+    const failure = errorFrame({ callId: call.callId, attempt: 1, seq: 1 }, 502, '{"error":{"code":502,"message":"gone"}}', '');
+    calls.bus.tokens.publish(subjectOf(addresses.tokens, call.origin, call.callId), failure);
     await calls.publish(call, 1);
 
     expect(await calls.recordOf(call)).toMatchObject({ cancelled: false, finishReason: 'error' });

@@ -82,7 +82,7 @@ export class RateLimits {
       if (!this.#isAway) this.#deps.log.error({ err: error }, 'the cache is away: each process limits keys by a share of its own');
       this.#isAway = true;
       this.#awayUntilMs = performance.now() + AWAY_MS;
-      slots.release(key.id, callId);
+      slots.release(callId);
       return this.#admitLocally(key, tokens);
     }
   }
@@ -108,7 +108,7 @@ export class RateLimits {
     };
     const refused = refusalOf(rates, { requests, tokens: allTokens, hasSlot });
     if (refused !== null) {
-      if (hasSlot) slots.release(keyId, callId);
+      if (hasSlot) slots.release(callId);
       addTokens(-tokens);
       if (requestsPerMinute !== null) cache.increment(requestCounter, -1, RATE_COUNTER_MS).catch(() => {});
       throw this.#refusal(refused, rates, nowMs, allTokens - tokens);
@@ -121,7 +121,7 @@ export class RateLimits {
     return {
       isShared: true,
       release: () => addTokens(-tokens),
-      end: once(() => slots.release(keyId, callId)),
+      end: once(() => slots.release(callId)),
       leave: once(() => slots.leave(callId)),
       correct: (usedTokens) => addTokens(usedTokens - tokens),
     };

@@ -32,12 +32,12 @@ it('extends the slots of calls that live, and of no others, with one command per
   const slots = new SlotLeases(cache, 5);
   expect([await slots.acquire('k', 'one', 2), await slots.acquire('k', 'two', 2), await slots.acquire('k', 'three', 2)]).toEqual([true, true, false]);
   expect(await slots.acquire('other', 'five', 1)).toBe(true);
-  slots.release('k', 'two');
+  slots.release('two');
   await slots.acquire('k', 'six', 2);
   const before = extended.length;
   await eventually(() => extended.length).toBeGreaterThan(before + 3);
   expect(new Set(extended.slice(before).map((calls) => calls.join(' ')))).toEqual(new Set(['one six', 'five']));
-  slots.release('k', 'six');
+  slots.release('six');
   expect(await slots.acquire('k', 'four', 2)).toBe(true);
   slots.stop();
 });
@@ -50,7 +50,7 @@ it('frees a slot whose call ended before the cache had given it', async () => {
     answer = resolve;
   });
   const acquiring = slots.acquire('k', 'one', 1);
-  slots.release('k', 'one');
+  slots.release('one');
   answer();
   await acquiring;
   await eventually(() => cache.acquireSlot('rate:slots:k', 'two', 1, 60_000)).toBe(true);
@@ -72,7 +72,18 @@ it('extends and frees the slot of a call that was delivered again when its first
   slots.leave('one');
   const before = extended.length;
   await eventually(() => extended.length).toBeGreaterThan(before);
-  slots.release('k', 'one');
+  slots.release('one');
+  await eventually(() => cache.acquireSlot('rate:slots:k', 'two', 1, 60_000)).toBe(true);
+  slots.stop();
+});
+
+it('frees the slot of a call that was delivered again when its first delivery, which has lost its lease, ends last', async () => {
+  const { cache } = watchedCache();
+  const slots = new SlotLeases(cache);
+  expect([await slots.acquire('k', 'one', 1), await slots.acquire('k', 'one', 1)]).toEqual([true, true]);
+  slots.release('one');
+  expect(await cache.acquireSlot('rate:slots:k', 'two', 1, 60_000)).toBe(false);
+  slots.leave('one');
   await eventually(() => cache.acquireSlot('rate:slots:k', 'two', 1, 60_000)).toBe(true);
   slots.stop();
 });

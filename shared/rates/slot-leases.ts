@@ -9,6 +9,8 @@ interface Held {
   limit: number;
   /** Two while a call that was delivered again is still ending here. */
   holders: number;
+  /** By one of them, so that the last one frees it. */
+  isReleased: boolean;
 }
 
 /** Slots of calls in flight, extended while their calls live. One timer serves all. */
@@ -26,7 +28,8 @@ export class SlotLeases {
   /** False when the key has as many calls in flight as it may have. Each acquisition is ended by one `release` or `leave`, unless it is refused. */
   async acquire(keyId: string, callId: string, limit: number): Promise<boolean> {
     // Before the answer: a release may come before it.
-    this.#held.set(callId, { keyId, limit, holders: (this.#held.get(callId)?.holders ?? 0) + 1 });
+    const held = this.#held.get(callId);
+    this.#held.set(callId, { keyId, limit, holders: (held?.holders ?? 0) + 1, isReleased: held?.isReleased ?? false });
     const isFree = await this.#cache.acquireSlot(slotsOf(keyId), callId, limit, LEASE_MS);
     if (!isFree) this.leave(callId);
     else if (!this.#held.has(callId)) this.#free(keyId, callId);
@@ -34,19 +37,22 @@ export class SlotLeases {
     return isFree;
   }
 
-  /** Frees the slot if no other delivery of the call has it. Never throws: a slot that the cache can't free now ends by itself. */
-  release(keyId: string, callId: string): void {
-    if (!this.#held.has(callId)) return;
+  /** Frees the slot once no other delivery of the call has it. Never throws: a slot that the cache can't free now ends by itself. */
+  release(callId: string): void {
+    const held = this.#held.get(callId);
+    if (held !== undefined) held.isReleased = true;
     this.leave(callId);
-    if (!this.#held.has(callId)) this.#free(keyId, callId);
   }
 
-  /** The slot is extended no longer, unless another delivery of the call has it. */
+  /** The slot is extended no longer, unless another delivery of the call has it. It is freed if that one has released it. */
   leave(callId: string): void {
     const held = this.#held.get(callId);
     if (held !== undefined) {
       held.holders -= 1;
-      if (held.holders === 0) this.#held.delete(callId);
+      if (held.holders === 0) {
+        this.#held.delete(callId);
+        if (held.isReleased) this.#free(held.keyId, callId);
+      }
     }
     if (this.#held.size > 0 || this.#timer === null) return;
     clearInterval(this.#timer);

@@ -179,7 +179,8 @@ export async function openEnvironment(
       return redeliveredToEnded + (await callRedeliveries(running));
     },
     end: async (one, signal) => {
-      if (one.role === 'router-worker') redeliveredToEnded += await callRedeliveries([one]);
+      const redelivered = one.role === 'router-worker' ? await callRedeliveries([one]) : 0;
+      redeliveredToEnded += redelivered;
       ended.add(one);
       one.signal(signal);
       const exit = await one.exited;

@@ -14,5 +14,7 @@ describe('repeats of calls', () => {
     expectRedelivered(['one', 'two'], 2);
     expect(() => expectRedelivered(['one'], 0)).toThrow('a model call was made again too often; 0 were redelivered: ["one"]');
     expect(() => expectRedelivered(['one', 'one'], 1)).toThrow('a model call was made again too often');
+    expectRedelivered(['one', 'one', 'two'], 20);
+    expect(() => expectRedelivered(['one', 'one', 'one'], 20)).toThrow('a model call was made again too often');
   });
 });

@@ -140,11 +140,11 @@ async function stream(sender: Sender, call: ProviderCall, signal: CallSignal, on
     throw new SwitchyardError('router.provider_unavailable', `${upstream.name} ${progress?.hasContent ? UNFINISHED : unreadable(contentType)}`);
 }
 
-/** A proxy's page is no broken stream: its media type says what came. Its text is not quoted. */
+/** Nothing of it was an answer. It may be a page of a proxy: its media type says what came, and its text is not quoted. */
 function unreadable(contentType: string): string {
   const mediaType = MEDIA_TYPE.exec(contentType)?.[0].toLowerCase();
   const isKnown = mediaType === undefined || mediaType === 'text/event-stream' || mediaType === 'application/json';
-  return isKnown ? UNFINISHED : `answered with ${mediaType} in place of a stream or JSON`;
+  return isKnown ? UNFINISHED : `answered with ${mediaType}, which held no answer`;
 }
 
 /** Without the request, whose body would be retained until the answer's end. */

@@ -18,7 +18,7 @@ export function earlyFailureCases(underTest: () => AdapterUnderTest): void {
       const { failure, parts } = await underTest().run({ fault: 'garbage' });
       expect(failure).toMatchObject({
         code: 'router.provider_unavailable',
-        message: expect.stringMatching(/ answered with text\/html in place of a stream or JSON$/),
+        message: expect.stringMatching(/ answered with text\/html, which held no answer$/),
       });
       expect(parts).toEqual([]);
     });
