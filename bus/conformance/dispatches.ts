@@ -134,7 +134,7 @@ export function dispatchCases(underTest: UnderTest): void {
           if (item.body === 'dropped') await item.term('it can never be done');
           if (item.body === 'acked') await item.ack();
           if (item.body === 'failed') throw new Error('the worker stumbled');
-          if (item.body === 'stored' && item.deliveryCount === 3) await item.ack();
+          if (item.body === 'stored' && item.deliveryCount >= 3) await item.ack();
         },
         SHORT_MS,
       );
@@ -142,12 +142,13 @@ export function dispatchCases(underTest: UnderTest): void {
       for (const body of ['dropped', 'acked', 'failed', 'forgotten']) bus.work.dispatch('router.call', body, Buffer.from(body));
       await bus.work.publish('router.call', 'stored', 'stored');
 
-      // At the third delivery of the stored item, twice the lease has passed for all.
+      // At the third delivery of the stored item, twice the lease has passed for all. A process without CPU may read none of a delivery, and a later one then.
       await eventually(
-        async () => bodiesOf(collected.items),
-        (all) => all.includes('stored 3'),
+        async () => collected.items,
+        (all) => all.some(({ body, deliveryCount }) => body === 'stored' && deliveryCount >= 3),
       );
-      expect(bodiesOf(collected.items).sort()).toEqual(['acked 1', 'dropped 1', 'failed 1', 'forgotten 1', 'stored 1', 'stored 2', 'stored 3']);
+      const others = bodiesOf(collected.items.filter(({ body }) => body !== 'stored'));
+      expect(others.sort()).toEqual(['acked 1', 'dropped 1', 'failed 1', 'forgotten 1']);
     });
 
     it('hold the lease of an item for as long as its worker extends it, and no longer', async () => {

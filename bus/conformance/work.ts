@@ -101,12 +101,16 @@ export function workCases(underTest: UnderTest): void {
         collected.add(item);
         if (item.body === 'acked') await item.ack();
         if (item.body === 'dropped') await item.term('it can never be done');
-        if (item.body === 'forgotten' && item.deliveryCount === 3) await item.ack();
+        if (item.body === 'forgotten' && item.deliveryCount >= 3) await item.ack();
       });
       for (const body of ['acked', 'dropped', 'forgotten']) await bus.work.publish('router.call', body, body);
 
-      // At the third delivery of the unsettled item, twice the lease has passed for all.
-      expect(deliveriesOf(await collected.atLeast(5)).sort()).toEqual(['acked 1', 'dropped 1', 'forgotten 1', 'forgotten 2', 'forgotten 3']);
+      // At the third delivery of the unsettled item, twice the lease has passed for all. A process without CPU may read none of a delivery, and a later one then.
+      await eventually(
+        async () => collected.items,
+        (all) => all.some(({ body, deliveryCount }) => body === 'forgotten' && deliveryCount >= 3),
+      );
+      expect(deliveriesOf(collected.items.filter(({ body }) => body !== 'forgotten')).sort()).toEqual(['acked 1', 'dropped 1']);
     });
 
     it('redelivers an item when its handler throws', async () => {
