@@ -41,7 +41,7 @@ export class JudgingTurns {
       // The one before may have stored it and given its lease back since the last look.
       return (await stored()) ?? (await judge());
     } finally {
-      leases.release(leaseOf(key), owner);
+      leases.release(owner);
     }
   }
 
