@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { Worker } from 'node:worker_threads';
 import { expect, it } from 'vitest';
 import { within } from './within.ts';
 
@@ -21,6 +24,34 @@ it('is what `late` returns or throws after the limit, and a later rejection is i
       throw new Error('too late');
     }),
   ).rejects.toThrow('too late');
+});
+
+/** Sends back what it gets, and says so in the first integer of `workerData`. */
+const ECHO = `
+  const { createServer } = require('node:net');
+  const { parentPort, workerData } = require('node:worker_threads');
+  const server = createServer((socket) => {
+    socket.on('data', (bytes) => socket.write(bytes, () => Atomics.store(workerData, 0, 1) && Atomics.notify(workerData, 0)));
+  });
+  server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port));
+`;
+
+it('is an answer that arrived while the process was paused beyond the limit', async () => {
+  const isSent = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+  const worker = new Worker(ECHO, { eval: true, workerData: isSent });
+  const [port] = await once(worker, 'message');
+  const socket = connect(port, '127.0.0.1');
+  await once(socket, 'connect');
+
+  const answer = within(1, once(socket, 'data'), late);
+  const limit = performance.now() + 1;
+  socket.write('value');
+  Atomics.wait(isSent, 0, 0);
+  while (performance.now() <= limit);
+
+  expect(String(await answer)).toBe('value');
+  socket.destroy();
+  await worker.terminate();
 });
 
 it('leaves no timer behind', async () => {

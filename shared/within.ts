@@ -1,23 +1,31 @@
 /**
  * The promise's outcome, or what `late` returns or throws once `limitMs` have passed. The work behind the promise goes on, and its later rejection
- * is ignored.
+ * is ignored. A process that was paused or starved reads its sockets once more before anything is late: timers come first in a pass of the event loop, and the
+ * answer may have arrived meanwhile.
  */
 export function within<Value, Late>(limitMs: number, promise: Promise<Value>, late: () => Late): Promise<Value | Late> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
+    let isSettled = false;
+    const endLate = () => {
+      if (isSettled) return;
       try {
         resolve(late());
       } catch (error) {
         reject(error);
       }
-    }, limitMs);
+    };
+    const timer = setTimeout(() => setImmediate(endLate), limitMs);
+    const settle = () => {
+      isSettled = true;
+      clearTimeout(timer);
+    };
     promise.then(
       (value) => {
-        clearTimeout(timer);
+        settle();
         resolve(value);
       },
       (error) => {
-        clearTimeout(timer);
+        settle();
         reject(error);
       },
     );
