@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Bus, StoredCommand, WorkItem } from './bus.ts';
 import { START } from './conformance/under-test.ts';
 import { withLargeBodies } from './large-bodies.ts';
@@ -191,7 +192,41 @@ describe('carryLargeBodies', () => {
     await held.consume?.(gone.item);
 
     expect(later.settled).toEqual(['nak']);
-    expect(gone.settled).toEqual(['term']);
+    expect(gone.settled).toEqual(['working', 'term']);
+    expect(handled).toEqual([]);
+  });
+
+  it('DESIGN 6 rule 4: extends the lease of an item while its blob is fetched, and begins it with a whole lease', async () => {
+    const { bus, appended, held } = innerBus();
+    const carrying = withLargeBodies(bus);
+    await carrying.work.publish('router.call', 'w1', 'x'.repeat(MEBIBYTE));
+    let arrive = () => {};
+    const { get } = bus.blobs;
+    bus.blobs.get = async (id) => {
+      await new Promise<void>((resolve) => {
+        arrive = resolve;
+      });
+      return get(id);
+    };
+    carrying.work.consume('router.call', { concurrency: 1, ackWaitMs: 15 }, (item) => item.ack());
+    const { item, settled } = itemOf(appended[0] ?? '');
+    const handled = held.consume?.(item);
+    await expect.poll(() => settled.length, { timeout: 60_000 }).toBeGreaterThan(1);
+    arrive();
+    await handled;
+    expect(new Set(settled.slice(0, -1))).toEqual(new Set(['working']));
+    expect(settled.at(-1)).toBe('ack');
+  });
+
+  it('DESIGN 6 rule 4: does not begin an item whose lease was lost while its blob was fetched', async () => {
+    const { bus, appended, held } = innerBus();
+    const carrying = withLargeBodies(bus);
+    await carrying.work.publish('router.call', 'w1', 'x'.repeat(MEBIBYTE));
+    const handled: string[] = [];
+    carrying.work.consume('router.call', { concurrency: 1, ackWaitMs: 60_000 }, async ({ body }) => void handled.push(body));
+    const { item } = itemOf(appended[0] ?? '');
+    item.working = () => Promise.reject(new SwitchyardError('bus.lease_lost', 'lost'));
+    await expect(held.consume?.(item)).rejects.toMatchObject({ code: 'bus.lease_lost' });
     expect(handled).toEqual([]);
   });
 
@@ -208,6 +243,6 @@ describe('carryLargeBodies', () => {
     const { item, settled } = itemOf(appended[0] ?? '');
     await held.consume?.(item);
 
-    expect(settled).toEqual(['working', 'nak', 'term', 'ack']);
+    expect(settled).toEqual(['working', 'working', 'nak', 'term', 'ack']);
   });
 });

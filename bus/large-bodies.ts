@@ -9,6 +9,8 @@ export const MAX_BODY_BYTES = 32 * 1024 * 1024;
 const MAX_INLINE_BYTES = 512 * 1024;
 /** Characters of fetched bodies per batch: a batch of references could stand for gigabytes. */
 const MAX_BATCH_CHARACTERS = 32 * 1024 * 1024;
+/** Extensions of an item's lease within its length, while its blob is fetched. */
+const EXTENSIONS_PER_LEASE = 3;
 /** Delay of the nak when a blob could not be read. */
 const RETRY_MS = 1_000;
 
@@ -120,7 +122,8 @@ function workOver(bus: Bus): WorkQueue {
       const unpacked = async (item: WorkItem) => {
         let body: string | null;
         try {
-          body = await unpack(bus, item.body);
+          const fetch = () => unpack(bus, item.body);
+          body = await (item.body.startsWith(BLOB) ? leased(item, options.ackWaitMs, fetch) : fetch());
         } catch (error) {
           await item.nak(RETRY_MS);
           throw error;
@@ -134,6 +137,19 @@ function workOver(bus: Bus): WorkQueue {
     onRestart: (handler) => bus.work.onRestart(handler),
     depths: () => bus.work.depths(),
   };
+}
+
+/** Extends the lease until the work has ended, and once more then: the handler counts on a whole one. @throws `bus.lease_lost`, and what `work` throws */
+async function leased<Result>(item: WorkItem, ackWaitMs: number, work: () => Promise<Result>): Promise<Result> {
+  // A failure is one of the next extension, or of the last.
+  const timer = setInterval(() => void item.working().catch(() => {}), ackWaitMs / EXTENSIONS_PER_LEASE);
+  try {
+    const result = await work();
+    await item.working();
+    return result;
+  } finally {
+    clearInterval(timer);
+  }
 }
 
 /** No spread: it would drop the methods of a class instance. */

@@ -11,7 +11,7 @@ export const needServers = [
   'bus/nats/tokens/{token-connection,token-stream}.test.ts',
   'bus/nats/usage/usage-log.test.ts',
   'bus/nats/local/local-delivery.test.ts',
-  'bus/nats/work/pause-detector.test.ts',
+  'bus/nats/work/{pause-detector,repeated-deliveries}.test.ts',
   'shared/storage/postgres/{migrate,open-postgres}.test.ts',
   'shared/storage/redis/open-redis.test.ts',
   '{actors,services,shared}/**/*.servers.test.ts',

@@ -26,6 +26,19 @@ describe('a process that was paused', () => {
     await expect.poll(() => pauseDetector.deliveredSince() > readAt, { timeout: 60_000 }).toBe(true);
     pauseDetector.stop();
   });
+
+  it('dates what it reads after two pauses in a row from the first one', () => {
+    const pauseDetector = new PauseDetector();
+    const beganAt = performance.now();
+    pauseDetector.deliveredSince();
+    for (let pauses = 0; pauses < 2; pauses += 1) {
+      blockThread(600);
+      pauseDetector.deliveredSince();
+    }
+
+    expect(pauseDetector.deliveredSince()).toBeLessThan(beganAt + 600);
+    pauseDetector.stop();
+  });
 });
 
 describe('a worker that was paused', () => {

@@ -22,7 +22,11 @@ export class PauseDetector {
 
   #detect(): number {
     const now = performance.now();
-    if (now - this.#tickedAt > PAUSE_MS) this.#last = { beganAt: this.#tickedAt, readUntil: now + CATCH_UP_MS };
+    if (now - this.#tickedAt > PAUSE_MS) {
+      // What arrived in a pause just before is not read yet.
+      const beganAt = this.#tickedAt < this.#last.readUntil ? this.#last.beganAt : this.#tickedAt;
+      this.#last = { beganAt, readUntil: now + CATCH_UP_MS };
+    }
     this.#tickedAt = now;
     return now;
   }

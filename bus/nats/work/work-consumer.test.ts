@@ -72,3 +72,35 @@ describe('a consumer of work whose pulls find no leader', () => {
     await consumer.stop();
   });
 });
+
+/** A consumer that has an item delivered by a broker that answers all, and the verbs that it sends for the item. @param sinceMs from the delivery to its reading */
+async function afterDelivery(sinceMs: number): Promise<string[]> {
+  const verbs: string[] = [];
+  let receive = (_error: Error | null, _message: Msg) => {};
+  const { signal: session } = new AbortController();
+  const subscribe = (_: string, { callback }: { callback: typeof receive }) => {
+    receive = callback;
+    return { isClosed: () => false, drain: async () => {}, unsubscribe: () => {} };
+  };
+  const run = (_what: string, budgetMs: number, request: (timeoutMs: number) => Promise<unknown>) => request(budgetMs);
+  const retries = { run, runWithin: async () => {}, assertOpen: () => {}, longestPauseMs: () => 1_000 };
+  const link = {
+    ...{ main: { subscribe, publish: () => {} }, isCluster: false, inboxPrefix: '_INBOX', retries, up: async () => session },
+    ...{ streams: { onRedeclare: () => () => {} }, requests: { ask: async (_reply: string, verb: string) => void verbs.push(verb) } },
+  } as unknown as NatsLink;
+  const pauseDetector = { deliveredSince: () => performance.now() - sinceMs } as PauseDetector;
+  const consumer = new WorkConsumer({
+    ...{ link, kind: 'tool', clock: systemClock, concurrency: 4, ackWaitMs: 6_000, budgetMs: 8_000, log: silentLog, pauseDetector },
+    ...{ handler: async () => {}, store: async () => ({ duplicate: false }) },
+  });
+  await vi.advanceTimersByTimeAsync(1);
+  receive(null, { reply: '$JS.ACK.WORK.tool.1.7.7.1790000000000000000.0', string: () => '{}' } as unknown as Msg);
+  await vi.advanceTimersByTimeAsync(1);
+  await consumer.stop();
+  return verbs;
+}
+
+it('DESIGN 6 rule 4: the lease of an item that was delivered before a pause is extended as it is begun, and of no other', async () => {
+  expect(await afterDelivery(5_000)).toEqual(['+WPI']);
+  expect(await afterDelivery(0)).toEqual([]);
+});

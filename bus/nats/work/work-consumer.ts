@@ -16,7 +16,7 @@ import { nanosOf, streams } from '../streams.ts';
 import { dispatchSubjectOf, readDispatch } from './dispatcher.ts';
 import { earlierDeliveries } from './earlier-deliveries.ts';
 import { PAUSE_MS, type PauseDetector } from './pause-detector.ts';
-import { workItem } from './work-item.ts';
+import { type QueuedItem, workItem } from './work-item.ts';
 
 /** Unacknowledged items of all workers of a kind; past it the broker delivers no more. */
 const MAX_UNACKNOWLEDGED = 10_000;
@@ -53,6 +53,8 @@ export class WorkConsumer implements Subscription {
   /** Items being handled; `#idle` resolves at 0. */
   #inFlight = 0;
   readonly #idle: (() => void)[] = [];
+  /** Queued items being handled, by the sequence of the stream: the last delivery of each. */
+  readonly #queued = new Map<number, QueuedItem>();
   readonly #ended: Promise<void>;
   /** Null: the kind is not dispatched. */
   readonly #dispatches: NatsSubscription | null;
@@ -266,19 +268,32 @@ export class WorkConsumer implements Subscription {
     const { link, kind, ackWaitMs, budgetMs, concurrency, pauseDetector, log } = this.#options;
     const { reply = '' } = message;
     const info = parseDelivery(reply);
+    if (info === null) {
+      log.error({ kind, reply }, 'a work item has a reply subject of an unknown form');
+      return;
+    }
     const deliveredAt = pauseDetector.deliveredSince();
-    if (info === null) log.error({ kind, reply }, 'a work item has a reply subject of an unknown form');
+    const { streamSequence, storedAtMs } = info;
+    const [messageId, delivery] = [messageIdOf(message), deliveryOf(message, info.delivery)];
+    // Before all else: a nak would give it to another worker.
+    if (this.#queued.get(streamSequence)?.absorb({ messageId, storedAtMs, reply })) {
+      log.warn({ kind, message_id: messageId, delivery }, 'a work item was delivered again while this process has its lease: it is not begun again');
+      this.#ask();
+    }
     // It came while stopping, or for an expired request: another worker may have it at once.
     else if (this.#stop.signal.aborted || this.#inFlight >= concurrency) link.main.publish(reply, '-NAK');
     // Unread during a pause. Another worker has it by now, and an ack from here would count for that delivery.
     else if (performance.now() >= deliveredAt + ackWaitMs) {
-      const [messageId, deliveryCount] = [messageIdOf(message), deliveryOf(message, info.delivery)];
-      log.warn(lostLease({ messageId, deliveryCount }, kind), 'a work item was read after its lease, and is left to its next delivery');
+      log.warn(lostLease({ messageId, deliveryCount: delivery }, kind), 'a work item was read after its lease, and is left to its next delivery');
       this.#ask();
     } else {
-      const [messageId, delivery] = [messageIdOf(message), deliveryOf(message, info.delivery)];
-      const { storedAtMs } = info;
-      this.#begin(workItem({ link, kind, messageId, body: message.string(), delivery, storedAtMs, reply, deliveredAt, ackWaitMs, budgetMs, log }));
+      const item = workItem({ link, kind, messageId, body: message.string(), delivery, storedAtMs, reply, deliveredAt, ackWaitMs, budgetMs, log });
+      this.#queued.set(streamSequence, item);
+      this.#begin(item, () => {
+        if (this.#queued.get(streamSequence) === item) this.#queued.delete(streamSequence);
+      });
+      // After a pause: less of the lease is left than its handler counts on. A lease that can't be extended is noticed by the handler.
+      if (performance.now() - deliveredAt > PAUSE_MS) void item.working().catch(() => {});
     }
   }
 
@@ -292,11 +307,12 @@ export class WorkConsumer implements Subscription {
     return this.#lastFlush.done;
   }
 
-  #begin(item: WorkItem): void {
+  #begin(item: WorkItem, onEnd: () => void = () => {}): void {
     this.#inFlight += 1;
     this.#ask();
     void this.#handle(item).then(() => {
       this.#inFlight -= 1;
+      onEnd();
       this.#ask();
       if (this.#inFlight === 0) for (const wake of this.#idle) wake();
     });

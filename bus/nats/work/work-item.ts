@@ -29,12 +29,23 @@ export interface WorkItemOptions {
   log: Log;
 }
 
+/** A queued item that this consumer executes. */
+export interface QueuedItem extends WorkItem {
+  /**
+   * The broker has delivered the item again, as after an election. True: this delivery still has the lease, and goes on with the reply subject of the later one,
+   * which every leader of the consumer accepts.
+   */
+  absorb(later: { messageId: string; storedAtMs: number; reply: string }): boolean;
+}
+
 /**
  * The `WorkItem` of a queued item. The broker does not report an expired lease: it is counted here, on a monotonic clock, and extended only by the broker's
  * replies. The broker replies to all verbs, even for an old delivery. `+ACK` settles the item from any of its deliveries.
  */
-export function workItem(options: WorkItemOptions): WorkItem {
-  const { link, kind, messageId, body, delivery, storedAtMs, reply, deliveredAt, ackWaitMs, budgetMs, log } = options;
+export function workItem(options: WorkItemOptions): QueuedItem {
+  const { link, kind, messageId, body, delivery, storedAtMs, deliveredAt, ackWaitMs, budgetMs, log } = options;
+  let { reply } = options;
+  let isReturned = false;
   let leaseEndsAt = deliveredAt + ackWaitMs;
   const settling = new Settling(() => link.retries.assertOpen());
   const hasLease = () => performance.now() < leaseEndsAt;
@@ -55,6 +66,7 @@ export function workItem(options: WorkItemOptions): WorkItem {
     ack: () => settling.once(() => send('take an ack', '+ACK', budgetMs).then(noteLateness)),
     nak: (delayMs) =>
       settling.once(async () => {
+        isReturned = true;
         if (hasLease()) await send('take an item back', delayMs > 0 ? `-NAK {"delay": ${Math.ceil(delayMs * 1_000_000)}}` : '-NAK', budgetMs);
       }),
     term: (reason) =>
@@ -75,6 +87,13 @@ export function workItem(options: WorkItemOptions): WorkItem {
       }
       if (!hasLease()) throw lost();
       leaseEndsAt = Math.max(leaseEndsAt, sentAt + ackWaitMs);
+    },
+    absorb: (later) => {
+      // A stream that was made anew counts from 1 again.
+      if (later.messageId !== messageId || later.storedAtMs !== storedAtMs) return false;
+      if (isReturned || !hasLease()) return false;
+      reply = later.reply;
+      return true;
     },
   };
 }
