@@ -5,6 +5,7 @@ import type { Cache } from '../storage/cache.ts';
 import { memoryCache } from '../storage/memory/memory-cache.ts';
 import { noMetrics } from '../telemetry/metrics.ts';
 import { RateLimits } from './rate-limits.ts';
+import { rateCounterOf } from './rate-windows.ts';
 
 const eventually = <Value>(probe: () => Value | Promise<Value>) => expect.poll(probe, { timeout: 60_000, interval: 5 });
 
@@ -12,18 +13,26 @@ let nowMs: number;
 let isAway: boolean;
 let cache: Cache;
 let lines: string[][];
+/** When counters are incremented. */
+let countsFrom: Promise<void>;
+let increments: string[];
 const clock = { nowMs: () => nowMs };
 
 beforeEach(() => {
   nowMs = 1_800_000_000_000;
   isAway = false;
   lines = [];
+  [countsFrom, increments] = [Promise.resolve(), []];
   const real = memoryCache({ clock });
   cache = new Proxy(real, {
     get:
       (target, name: keyof Cache) =>
-      (...args: never[]) =>
-        isAway ? Promise.reject(new SwitchyardError('service.unreachable', 'away')) : (target[name] as (...all: never[]) => unknown)(...args),
+      async (...args: never[]) => {
+        if (isAway) throw new SwitchyardError('service.unreachable', 'away');
+        if (name === 'increment') await countsFrom;
+        if (name === 'increment') increments.push(args.slice(0, 2).join(' '));
+        return (target[name] as (...all: never[]) => unknown)(...args);
+      },
   });
 });
 
@@ -117,6 +126,25 @@ describe('limits of a key while the cache is away', () => {
       ['info', 'the limits of keys are counted for all processes together again'],
     ]);
   });
+});
+
+it('a delivery that the cache answers too late ends its own hold alone: another delivery of the call keeps the slot', async () => {
+  const limits = open();
+  const key = keyWith({ callsAtOnce: 1, requestsPerMinute: 1 });
+  const first = await limits.admit(key, { callId: 'a', tokens: 1 });
+  let answer = () => {};
+  countsFrom = new Promise((resolve) => {
+    answer = resolve;
+  });
+  expect((await limits.admit(key, { callId: 'a', tokens: 1 })).isShared).toBe(false);
+  answer();
+  const counter = rateCounterOf('requests', 'k', nowMs);
+  // Its request is refused, and counts no more.
+  await eventually(() => increments.slice(-2)).toEqual([`${counter} 1`, `${counter} -1`]);
+
+  expect(await cache.acquireSlot('rate:slots:k', 'other', 1, 60_000)).toBe(false);
+  first.end();
+  await eventually(() => cache.acquireSlot('rate:slots:k', 'other', 1, 60_000)).toBe(true);
 });
 
 describe('a call of a key', () => {

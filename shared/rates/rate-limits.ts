@@ -7,7 +7,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import { within } from '../within.ts';
 import { LocalRates } from './local-rates.ts';
 import { RATE_COUNTER_MS, RATE_WINDOW_MS, rateCounterOf, rateWindowOf } from './rate-windows.ts';
-import { SlotLeases } from './slot-leases.ts';
+import { type SlotHold, SlotLeases } from './slot-leases.ts';
 
 /** For the cache to answer; then the process counts by itself. */
 const ANSWER_MS = 250;
@@ -69,11 +69,13 @@ export class RateLimits {
     const tokens = Math.min(estimated, (key.rates.tokensPerMinute ?? Number.POSITIVE_INFINITY) + 1);
     const slots = this.#slots;
     if (cache === null || slots === null || performance.now() < this.#awayUntilMs) return this.#admitLocally(key, tokens);
+    const { callsAtOnce } = key.rates;
+    const hold = callsAtOnce === null ? null : slots.acquire(key.id, callId, callsAtOnce);
     try {
       const late = () => {
         throw new SwitchyardError('service.no_answer', 'the cache did not answer in time');
       };
-      const rated = await within(ANSWER_MS, this.#admitShared(key, { callId, tokens }, cache, slots), late);
+      const rated = await within(ANSWER_MS, this.#admitShared(key, tokens, cache, hold), late);
       if (this.#isAway) this.#deps.log.info({}, 'the limits of keys are counted for all processes together again');
       this.#isAway = false;
       return rated;
@@ -82,7 +84,7 @@ export class RateLimits {
       if (!this.#isAway) this.#deps.log.error({ err: error }, 'the cache is away: each process limits keys by a share of its own');
       this.#isAway = true;
       this.#awayUntilMs = performance.now() + AWAY_MS;
-      slots.release(callId);
+      hold?.release();
       return this.#admitLocally(key, tokens);
     }
   }
@@ -91,15 +93,16 @@ export class RateLimits {
     this.#slots?.stop();
   }
 
-  async #admitShared(key: CallerKey, { callId, tokens }: { callId: string; tokens: number }, cache: Cache, slots: SlotLeases): Promise<RatedCall> {
+  /** It may go on after its time, and then ends a hold that has ended. */
+  async #admitShared(key: CallerKey, tokens: number, cache: Cache, hold: SlotHold | null): Promise<RatedCall> {
     const { id: keyId, rates } = key;
-    const { requestsPerMinute, tokensPerMinute, callsAtOnce } = rates;
+    const { requestsPerMinute, tokensPerMinute } = rates;
     const nowMs = this.#deps.clock.nowMs();
     this.#announce(cache, nowMs);
     const requestCounter = rateCounterOf('requests', keyId, nowMs);
     const tokenCounter = rateCounterOf('tokens', keyId, nowMs);
     const [hasSlot, requests, allTokens] = await Promise.all([
-      callsAtOnce === null ? true : slots.acquire(keyId, callId, callsAtOnce),
+      hold?.acquired ?? true,
       requestsPerMinute === null ? 0 : cache.increment(requestCounter, 1, RATE_COUNTER_MS),
       tokensPerMinute === null ? 0 : cache.increment(tokenCounter, tokens, RATE_COUNTER_MS),
     ]);
@@ -108,21 +111,16 @@ export class RateLimits {
     };
     const refused = refusalOf(rates, { requests, tokens: allTokens, hasSlot });
     if (refused !== null) {
-      if (hasSlot) slots.release(callId);
+      hold?.release();
       addTokens(-tokens);
       if (requestsPerMinute !== null) cache.increment(requestCounter, -1, RATE_COUNTER_MS).catch(() => {});
       throw this.#refusal(refused, rates, nowMs, allTokens - tokens);
     }
-    let isOpen = callsAtOnce !== null;
-    const once = (action: () => void) => () => {
-      if (isOpen) action();
-      isOpen = false;
-    };
     return {
       isShared: true,
       release: () => addTokens(-tokens),
-      end: once(() => slots.release(callId)),
-      leave: once(() => slots.leave(callId)),
+      end: () => hold?.release(),
+      leave: () => hold?.leave(),
       correct: (usedTokens) => addTokens(usedTokens - tokens),
     };
   }

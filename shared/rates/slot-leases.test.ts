@@ -30,15 +30,17 @@ function watchedCache(): { cache: Cache; extended: string[][]; gate: { open: Pro
 it('extends the slots of calls that live, and of no others, with one command per key', async () => {
   const { cache, extended } = watchedCache();
   const slots = new SlotLeases(cache, 5);
-  expect([await slots.acquire('k', 'one', 2), await slots.acquire('k', 'two', 2), await slots.acquire('k', 'three', 2)]).toEqual([true, true, false]);
-  expect(await slots.acquire('other', 'five', 1)).toBe(true);
-  slots.release('two');
-  await slots.acquire('k', 'six', 2);
+  const [one, two, three] = [slots.acquire('k', 'one', 2), slots.acquire('k', 'two', 2), slots.acquire('k', 'three', 2)];
+  expect(await Promise.all([one, two, three].map(({ acquired }) => acquired))).toEqual([true, true, false]);
+  expect(await slots.acquire('other', 'five', 1).acquired).toBe(true);
+  two.release();
+  const six = slots.acquire('k', 'six', 2);
+  await six.acquired;
   const before = extended.length;
   await eventually(() => extended.length).toBeGreaterThan(before + 3);
   expect(new Set(extended.slice(before).map((calls) => calls.join(' ')))).toEqual(new Set(['one six', 'five']));
-  slots.release('six');
-  expect(await slots.acquire('k', 'four', 2)).toBe(true);
+  six.release();
+  expect(await slots.acquire('k', 'four', 2).acquired).toBe(true);
   slots.stop();
 });
 
@@ -49,10 +51,10 @@ it('frees a slot whose call ended before the cache had given it', async () => {
   gate.open = new Promise((resolve) => {
     answer = resolve;
   });
-  const acquiring = slots.acquire('k', 'one', 1);
-  slots.release('one');
+  const one = slots.acquire('k', 'one', 1);
+  one.release();
   answer();
-  await acquiring;
+  await one.acquired;
   await eventually(() => cache.acquireSlot('rate:slots:k', 'two', 1, 60_000)).toBe(true);
   slots.stop();
 });
@@ -60,7 +62,7 @@ it('frees a slot whose call ended before the cache had given it', async () => {
 it('frees all slots when the gateway stops', async () => {
   const { cache } = watchedCache();
   const slots = new SlotLeases(cache);
-  await slots.acquire('k', 'one', 1);
+  await slots.acquire('k', 'one', 1).acquired;
   slots.stop();
   await eventually(() => cache.acquireSlot('rate:slots:k', 'two', 1, 60_000)).toBe(true);
 });
@@ -68,11 +70,12 @@ it('frees all slots when the gateway stops', async () => {
 it('extends and frees the slot of a call that was delivered again when its first delivery has left', async () => {
   const { cache, extended } = watchedCache();
   const slots = new SlotLeases(cache, 5);
-  expect([await slots.acquire('k', 'one', 1), await slots.acquire('k', 'one', 1)]).toEqual([true, true]);
-  slots.leave('one');
+  const [first, second] = [slots.acquire('k', 'one', 1), slots.acquire('k', 'one', 1)];
+  expect([await first.acquired, await second.acquired]).toEqual([true, true]);
+  first.leave();
   const before = extended.length;
   await eventually(() => extended.length).toBeGreaterThan(before);
-  slots.release('one');
+  second.release();
   await eventually(() => cache.acquireSlot('rate:slots:k', 'two', 1, 60_000)).toBe(true);
   slots.stop();
 });
@@ -80,10 +83,14 @@ it('extends and frees the slot of a call that was delivered again when its first
 it('frees the slot of a call that was delivered again when its first delivery, which has lost its lease, ends last', async () => {
   const { cache } = watchedCache();
   const slots = new SlotLeases(cache);
-  expect([await slots.acquire('k', 'one', 1), await slots.acquire('k', 'one', 1)]).toEqual([true, true]);
-  slots.release('one');
+  const [first, second] = [slots.acquire('k', 'one', 1), slots.acquire('k', 'one', 1)];
+  expect([await first.acquired, await second.acquired]).toEqual([true, true]);
+  second.release();
+  // An end counts once.
+  second.release();
+  second.leave();
   expect(await cache.acquireSlot('rate:slots:k', 'two', 1, 60_000)).toBe(false);
-  slots.leave('one');
+  first.leave();
   await eventually(() => cache.acquireSlot('rate:slots:k', 'two', 1, 60_000)).toBe(true);
   slots.stop();
 });
@@ -94,7 +101,7 @@ it('has no timer while it holds no slot', async () => {
   vi.useFakeTimers();
   try {
     const slots = new SlotLeases(cache);
-    expect(await slots.acquire('k', 'one', 1)).toBe(false);
+    expect(await slots.acquire('k', 'one', 1).acquired).toBe(false);
     expect(vi.getTimerCount()).toBe(0);
   } finally {
     vi.useRealTimers();

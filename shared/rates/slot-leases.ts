@@ -4,6 +4,16 @@ import type { Cache } from '../storage/cache.ts';
 const LEASE_MS = 15_000;
 const EXTEND_MS = 5_000;
 
+/** One acquisition of a slot. The first of `release`, `leave` and a refusal ends it; what comes later does nothing. */
+export interface SlotHold {
+  /** False when the key has as many calls in flight as it may have. @throws what the cache throws: then the hold is to be ended */
+  acquired: Promise<boolean>;
+  /** Frees the slot once no other delivery of the call has it. Never throws: a slot that the cache can't free now ends by itself. */
+  release(): void;
+  /** The slot is extended no longer, unless another delivery of the call has it. It is freed if that one has released it. */
+  leave(): void;
+}
+
 interface Held {
   keyId: string;
   limit: number;
@@ -25,29 +35,35 @@ export class SlotLeases {
     this.#extendMs = extendMs;
   }
 
-  /** False when the key has as many calls in flight as it may have. Each acquisition is ended by one `release` or `leave`, unless it is refused. */
-  async acquire(keyId: string, callId: string, limit: number): Promise<boolean> {
-    // Before the answer: a release may come before it.
+  acquire(keyId: string, callId: string, limit: number): SlotHold {
+    // Before the answer: the hold may end before it.
     const held = this.#held.get(callId);
     this.#held.set(callId, { keyId, limit, holders: (held?.holders ?? 0) + 1, isReleased: held?.isReleased ?? false });
-    const isFree = await this.#cache.acquireSlot(slotsOf(keyId), callId, limit, LEASE_MS);
-    if (!isFree) this.leave(callId);
-    else if (!this.#held.has(callId)) this.#free(keyId, callId);
-    if (this.#held.size > 0) this.#timer ??= setInterval(() => this.#extend(), this.#extendMs).unref();
-    return isFree;
+    let hasEnded = false;
+    const end = (isReleased: boolean) => {
+      if (!hasEnded) this.#end(callId, isReleased);
+      hasEnded = true;
+    };
+    const ask = async () => {
+      const isFree = await this.#cache.acquireSlot(slotsOf(keyId), callId, limit, LEASE_MS);
+      if (!isFree) end(false);
+      else if (!this.#held.has(callId)) this.#free(keyId, callId);
+      if (this.#held.size > 0) this.#timer ??= setInterval(() => this.#extend(), this.#extendMs).unref();
+      return isFree;
+    };
+    return { acquired: ask(), release: () => end(true), leave: () => end(false) };
   }
 
-  /** Frees the slot once no other delivery of the call has it. Never throws: a slot that the cache can't free now ends by itself. */
-  release(callId: string): void {
-    const held = this.#held.get(callId);
-    if (held !== undefined) held.isReleased = true;
-    this.leave(callId);
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    for (const [callId, { keyId }] of this.#held) this.#free(keyId, callId);
+    this.#held.clear();
   }
 
-  /** The slot is extended no longer, unless another delivery of the call has it. It is freed if that one has released it. */
-  leave(callId: string): void {
+  #end(callId: string, isReleased: boolean): void {
     const held = this.#held.get(callId);
     if (held !== undefined) {
+      held.isReleased ||= isReleased;
       held.holders -= 1;
       if (held.holders === 0) {
         this.#held.delete(callId);
@@ -57,12 +73,6 @@ export class SlotLeases {
     if (this.#held.size > 0 || this.#timer === null) return;
     clearInterval(this.#timer);
     this.#timer = null;
-  }
-
-  stop(): void {
-    if (this.#timer !== null) clearInterval(this.#timer);
-    for (const [callId, { keyId }] of this.#held) this.#free(keyId, callId);
-    this.#held.clear();
   }
 
   #free(keyId: string, callId: string): void {

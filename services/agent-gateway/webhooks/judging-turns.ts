@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { failureOf } from '#shared/errors/switchyard-error.ts';
-import type { SlotLeases } from '#shared/rates/slot-leases.ts';
+import type { SlotHold, SlotLeases } from '#shared/rates/slot-leases.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Waits } from '../limits.ts';
 
@@ -9,7 +9,7 @@ import type { Waits } from '../limits.ts';
 const LOOK_EVERY_MS = 250;
 
 interface JudgingTurnsDeps {
-  leases: Pick<SlotLeases, 'acquire' | 'release'>;
+  leases: Pick<SlotLeases, 'acquire'>;
   waits: Pick<Waits, 'judgedElsewhereMs'>;
   log: Log;
 }
@@ -32,22 +32,25 @@ export class JudgingTurns {
   async once<Outcome>(key: string, { stored, judge }: { stored(): Promise<Outcome | null>; judge(): Promise<Outcome> }): Promise<Outcome> {
     const { leases, waits } = this.#deps;
     const owner = randomUUID();
-    for (let waitedMs = 0; !(await this.#isOurs(key, owner)) && waitedMs < waits.judgedElsewhereMs; waitedMs += LOOK_EVERY_MS) {
+    const ask = () => leases.acquire(leaseOf(key), owner, 1);
+    let hold = ask();
+    for (let waitedMs = 0; !(await this.#isOurs(hold)) && waitedMs < waits.judgedElsewhereMs; waitedMs += LOOK_EVERY_MS) {
       await pause(LOOK_EVERY_MS);
       const found = await stored();
       if (found !== null) return found;
+      hold = ask();
     }
     try {
       // The one before may have stored it and given its lease back since the last look.
       return (await stored()) ?? (await judge());
     } finally {
-      leases.release(owner);
+      hold.release();
     }
   }
 
-  async #isOurs(key: string, owner: string): Promise<boolean> {
+  async #isOurs({ acquired }: SlotHold): Promise<boolean> {
     try {
-      return await this.#deps.leases.acquire(leaseOf(key), owner, 1);
+      return await acquired;
     } catch (error) {
       this.#deps.log.warn({ reason: failureOf(error).code }, 'the cache could not be asked: a delivery may be judged by two gateways');
       return true;
