@@ -66,6 +66,8 @@ export async function callUnderKey(call: RouterCall, hash: string, running: Runn
     if (running.isLeaseLost) rated?.leave();
     else rated?.end();
     if (running.isLeaseLost) throw thrown;
+    // A statement that was not answered in time may have reserved.
+    if (running.cause !== null && key.limitNano !== null) deps.reservations.release(call.callId, key.id);
     if (running.isCancelled()) return refused({ why: 'cancelled' });
     if (running.cause === 'deadline') return refused({ why: 'deadline' });
     if (!(thrown instanceof SwitchyardError) || !(thrown.code in REASONS)) throw thrown;

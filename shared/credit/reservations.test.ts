@@ -47,6 +47,20 @@ describe('reservations without their database', () => {
     await reservations.stop();
   });
 
+  it('releases a call that is asked again, and then given up, once the statement that was not answered has ended', async () => {
+    let answer = (_: unknown) => {};
+    const { reservations, statements } = withQuery(({ name }, [ids = []]) =>
+      name === 'reserve-calls' ? new Promise((resolve) => (answer = resolve)) : Promise.resolve(rows(ids.length)),
+    );
+    await expect(reservations.reserve({ ...asked('c'), isAskedAgain: true })).rejects.toMatchObject({ code: 'service.not_ready' });
+    reservations.release('c', 'k');
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(statements).toEqual(['begin-spend', 'reserve-calls']);
+    answer(rows(1));
+    await vi.waitFor(() => expect(statements.at(-1)).toBe('release-calls'), WAIT);
+    await reservations.stop();
+  });
+
   it('asks again while another statement has the row of a key, and refuses once that has taken too long', async () => {
     const lockTimeout = Object.assign(new Error('canceling statement due to lock timeout'), { code: '55P03' });
     let timeouts = 2;

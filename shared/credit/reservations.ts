@@ -75,6 +75,8 @@ export class Reservations {
   /** Keys by call. */
   readonly #releases = new Map<string, string>();
   #releaseTimer: NodeJS.Timeout | null = null;
+  /** Statements that did not answer in time, by call: a release that overtakes one would release nothing. */
+  readonly #unanswered = new Map<string, Promise<unknown>>();
   readonly #keysWithRow = new Set<string>();
   #isStopped = false;
 
@@ -97,8 +99,16 @@ export class Reservations {
     });
   }
 
-  /** Of a call that was not sent. Never throws: what the database does not take now is sent again later, or lapses. */
+  /**
+   * Of a call that was not sent; sent once the statements that may reserve for it have ended. Never throws: what the database does not take now is sent again
+   * later, or lapses.
+   */
   release(callId: string, keyId: string): void {
+    const unanswered = this.#unanswered.get(callId);
+    if (unanswered !== undefined) {
+      void unanswered.then(() => this.release(callId, keyId));
+      return;
+    }
     if (this.#releases.size >= MAX_RELEASES) return;
     this.#releases.set(callId, keyId);
     this.#schedule();
@@ -149,12 +159,17 @@ export class Reservations {
       for (const { asked, reject } of batch) {
         this.#deps.metrics.add('reservations', { outcome: 'unavailable' });
         reject(this.#unavailable(error));
-        if (asked.isAskedAgain === true) continue;
-        // Only once the statement has ended: a release that overtakes it would release nothing.
-        const release = () => this.release(asked.callId, asked.keyId);
-        statement.then(release, release);
+        this.#awaitEnd(asked.callId, statement);
+        if (asked.isAskedAgain !== true) this.release(asked.callId, asked.keyId);
       }
     }
+  }
+
+  #awaitEnd(callId: string, statement: Promise<unknown>): void {
+    const ended: Promise<unknown> = Promise.allSettled([this.#unanswered.get(callId), statement]).then(() => {
+      if (this.#unanswered.get(callId) === ended) this.#unanswered.delete(callId);
+    });
+    this.#unanswered.set(callId, ended);
   }
 
   /** A statement that waited too long for a key's row is sent again while there is time. @param untilMs of the monotonic clock */
