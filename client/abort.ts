@@ -7,6 +7,9 @@ export function linkedAbort(signal: AbortSignal | undefined): { controller: Abor
   return { controller, release: () => signal?.removeEventListener('abort', onAbort) };
 }
 
+/** Some 25 days: longer timers of browsers and Node fire at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 /** Resolves after the time, on abort, or when the browser is online again. Never rejects. */
 export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
@@ -17,7 +20,7 @@ export function pause(ms: number, signal: AbortSignal | undefined): Promise<void
       browser?.removeEventListener('online', finish);
       resolve();
     };
-    const timer = setTimeout(finish, ms);
+    const timer = setTimeout(finish, Math.min(ms, LONGEST_TIMER_MS));
     signal?.addEventListener('abort', finish);
     browser?.addEventListener('online', finish);
     if (signal?.aborted) finish();
