@@ -38,6 +38,8 @@ export class Pull {
   readonly #offRedeclare: () => void;
   readonly #heartbeatMs: number;
   #asked = 0;
+  /** Of the requests that `asked` counts: the last token of their reply subject. */
+  #generation = 0;
   #lastReceivedAt = performance.now();
   #lastAskedAt = performance.now();
   #broken = false;
@@ -46,7 +48,7 @@ export class Pull {
     this.#options = options;
     // Per pull: messages for an earlier one must not arrive here.
     this.#inbox = createInbox(options.link.inboxPrefix);
-    this.#subscription = options.link.main.subscribe(this.#inbox, {
+    this.#subscription = options.link.main.subscribe(`${this.#inbox}.*`, {
       callback: (error, message) => this.#onEvent(error, message),
     });
     this.#heartbeatMs = options.link.isCluster ? CLUSTER_HEARTBEAT_MS : HEARTBEAT_MS;
@@ -77,12 +79,17 @@ export class Pull {
     const kept = expiresMs === undefined ? { expires: nanosOf(EXPIRES_MS), idle_heartbeat: nanosOf(this.#heartbeatMs) } : { expires: nanosOf(expiresMs) };
     const request = { batch: count, ...kept, max_bytes: maxBytes };
     const { link, stream, consumer } = this.#options;
-    link.main.publish(`$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`, JSON.stringify(request), { reply: this.#inbox });
+    link.main.publish(`$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`, JSON.stringify(request), { reply: this.#reply });
   }
 
-  /** The time of all requests is over: nothing is outstanding. */
+  /** The time of all requests is over: nothing is outstanding. What the broker reports of them later is passed over. */
   forget(): void {
     this.#asked = 0;
+    this.#generation += 1;
+  }
+
+  get #reply(): string {
+    return `${this.#inbox}.${this.#generation}`;
   }
 
   /** Resolves when everything that the broker has sent so far is handled. */
@@ -116,10 +123,10 @@ export class Pull {
   }
 
   /** A request ended before it was served in full, or the consumer is lost. */
-  #onStatus(code: number, { headers }: Msg): void {
+  #onStatus(code: number, { subject, headers }: Msg): void {
     const left = Number(headers?.get('Nats-Pending-Messages') || Number.NaN);
     if ((code !== 408 && code !== 409) || !Number.isInteger(left)) this.#break(`${code} ${headers?.description ?? ''}`);
-    else {
+    else if (subject === this.#reply) {
       this.#asked = Math.max(0, this.#asked - left);
       this.#options.onExpired();
     }
