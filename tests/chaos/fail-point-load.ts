@@ -2,9 +2,8 @@ import { expect } from 'vitest';
 import { z } from 'zod';
 import { type AgentClient, agentClient } from '../helpers/agent-client.ts';
 import type { CallbackReceiver } from '../helpers/callback-receiver.ts';
-import { eventually } from '../helpers/eventually.ts';
 import { readStream } from '../helpers/read-stream.ts';
-import { retryingClient } from '../helpers/retrying-client.ts';
+import { type RetryingClient, retryingClient } from '../helpers/retrying-client.ts';
 import { plannedCall, requestFor } from '../helpers/scripted-deployment.ts';
 import { checkLog, converse, type SentMessages, storedSessions } from '../helpers/session-logs.ts';
 import { type FailPointEnvironment, type OneTool, routineOf } from './fail-point-environment.ts';
@@ -20,6 +19,8 @@ const MAX_UNDER_WAY = 60;
 const TIMEOUT_MS = 90_000;
 /** Below the client's timeout, so that the server's answer names what is missing. */
 const ANSWER_SECONDS = 15;
+/** The status of a long-poll whose time is over. */
+const NOTHING_YET = 504;
 
 interface Run {
   id: string;
@@ -83,7 +84,7 @@ export function startLoad(environment: FailPointEnvironment): Load {
         const { status, body } = await client.post(`/sessions/${id}/events`, { kind: 'user_message', text, idempotency_key: text });
         expect([201, 202], JSON.stringify(body)).toContain(status);
       },
-      answeredFrom: (offset) => answeredFrom(agent, id, offset),
+      answeredFrom: (offset) => answeredFrom(client, id, offset),
     });
     conversations.set(id, said);
   }
@@ -155,17 +156,24 @@ export function startLoad(environment: FailPointEnvironment): Load {
 }
 
 const created = z.looseObject({ id: z.string() });
+const offsets = z.array(z.looseObject({ offset: z.number() }));
 const triggered = z.looseObject({ run_id: z.string() });
 const payload = z.looseObject({
   run_id: z.string(),
   output: z.looseObject({ booked: z.string(), looked: z.string() }).nullable(),
 });
 
-/** Long-polls as often as needed for the agent's next message. @returns the offset behind it */
-async function answeredFrom(agent: AgentClient, sessionId: string, offset: number): Promise<number> {
-  const query = `&kinds=assistant_message&wait_for_data=${ANSWER_SECONDS}`;
-  const answer = await eventually(async () => (await agent.poll(sessionId, offset, query)).at(-1), { timeoutMs: TIMEOUT_MS });
-  return answer.offset + 1;
+/** Long-polls for the agent's next message; the client repeats what is refused for now. @returns the offset behind it @throws when none comes, and at other refusals */
+async function answeredFrom(client: RetryingClient, sessionId: string, offset: number): Promise<number> {
+  const path = `/sessions/${sessionId}/events?min_offset=${offset}&kinds=assistant_message&wait_for_data=${ANSWER_SECONDS}`;
+  const untilMs = performance.now() + TIMEOUT_MS;
+  for (;;) {
+    const { status, body } = await client.get(path);
+    expect([200, NOTHING_YET], JSON.stringify(body)).toContain(status);
+    const last = status === 200 ? offsets.parse(body).at(-1) : undefined;
+    if (last !== undefined) return last.offset + 1;
+    if (performance.now() > untilMs) throw new Error(`the agent never answered in ${sessionId} from ${offset} on`);
+  }
 }
 
 async function checkLogs({ database, model }: FailPointEnvironment, agent: AgentClient, conversations: ReadonlyMap<string, SentMessages>): Promise<void> {
