@@ -70,6 +70,19 @@ describe('the interim record of a running call', () => {
     end();
   });
 
+  it('is written though that of another call can not be made, which is logged once', async () => {
+    const lines: string[] = [];
+    const log = { ...silentLog, error: (_: object, message: string) => void lines.push(message) };
+    const under = new InterimRecords({ database, log, lookEveryMs: 5 });
+    under.follow(() => {
+      throw new TypeError('no such field');
+    });
+    under.follow(() => readRecordOf('gen-1').record);
+    await vi.waitFor(async () => expect(await recordsOf()).toMatchObject([{ generationId: 'gen-1' }]), WAIT);
+    expect(lines).toEqual(['what a running call has used could not be recorded: if its worker dies, the call is not billed']);
+    under.stop();
+  });
+
   it('is written with the next ones when the database was away', async () => {
     let isAway = true;
     const query: Database['query'] = (statement, parameters) => {

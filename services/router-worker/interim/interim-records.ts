@@ -77,7 +77,7 @@ export class InterimRecords {
     const due: UsageRecord[] = [];
     try {
       for (const followed of this.#followed) {
-        const record = dueIn(followed);
+        const record = this.#dueIn(followed);
         if (record !== null) due.push(record);
       }
       for (let at = 0; at < due.length; at += MAX_BATCH) await this.#write(due.slice(at, at + MAX_BATCH)); // no fail point: inside
@@ -85,6 +85,17 @@ export class InterimRecords {
       this.#deps.log.debug({ err: error, calls: due.length }, 'interim records could not be written: the next ones follow');
     } finally {
       this.#isWriting = false;
+    }
+  }
+
+  /** Null: not at this look. A call whose record can't be made is looked at no more. */
+  #dueIn(followed: Followed): UsageRecord | null {
+    try {
+      return dueIn(followed);
+    } catch (error) {
+      this.#followed.delete(followed);
+      this.#deps.log.error({ err: error }, 'what a running call has used could not be recorded: if its worker dies, the call is not billed');
+      return null;
     }
   }
 
