@@ -180,6 +180,7 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
       unwatch();
       // Commands are still applied, so turns end by themselves; the rest goes on after the next start.
       const limitAtMs = clock.nowMs() + withinMs;
+      const limitAt = performance.now() + withinMs;
       const stopWithinMs = config.stopWithinMs ?? STOP_WITHIN_MS;
       const announced = host.announceStop().catch((error: unknown) => log.warn({ err: error }, 'the stop could not be announced to the other hosts'));
       await within(Math.min(stopWithinMs, ANNOUNCE_WITHIN_MS), announced, () => {});
@@ -188,7 +189,7 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
       if (!host.hasPeers && retries.due > 0)
         log.info({ callbacks: retries.due }, 'the stop waits for callbacks and events whose retry is due before the drain ends');
       const isAwaited = () => outbox.openEffects > 0 || timers.waitingRetries(limitAtMs).due > 0;
-      while (!host.hasPeers && (isAwaited() || host.mayInherit) && clock.nowMs() < limitAtMs)
+      while (!host.hasPeers && (isAwaited() || host.mayInherit) && performance.now() < limitAt)
         await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
       const leaving = (async () => {
         await queueWatch.stop();

@@ -28,7 +28,7 @@ describe('CallInterest', () => {
         board.publish(`held.${asked.workerId}`, JSON.stringify({ v: 1, from, question: asked.question, calls: mine }));
       }
     });
-    interest = new CallInterest({ notices: board, workerId: 'w1', clock: { nowMs: () => Date.now() }, isReady: () => isReady });
+    interest = new CallInterest({ notices: board, workerId: 'w1', isReady: () => isReady });
   });
   afterEach(async () => {
     await interest.stop();

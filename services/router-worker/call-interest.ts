@@ -1,7 +1,6 @@
 import type { NoticeBoard, Subscription } from '#bus/bus.ts';
 import { type Heartbeat, interestReply, MAX_CALLS_PER_HEARTBEAT } from '#bus/messages/heartbeat.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
-import type { Clock } from '#shared/clock.ts';
 import { jsonIn } from '#shared/json-in.ts';
 import { ObjectMap } from '#shared/object-map.ts';
 
@@ -33,7 +32,8 @@ interface FollowedCall {
   misses: number;
   /** Heartbeats since the last confirmation or reply of the origin. */
   unanswered: number;
-  otherInterestAtMs: number;
+  /** By `performance.now()`. */
+  otherInterestAt: number;
   /** The latest heartbeat with a confirmation. */
   lastConfirmedHeartbeat: number;
 }
@@ -42,7 +42,6 @@ interface CallInterestDeps {
   notices: NoticeBoard;
   /** One token of a subject. */
   workerId: string;
-  clock: Clock;
   /** While false, no heartbeat is sent and none counts as unanswered. */
   isReady(): boolean;
   heartbeatMs?: number;
@@ -117,8 +116,8 @@ export class CallInterest {
 
   /** Whether another gateway has just confirmed the call: then an abort by the origin's reader doesn't end it. */
   hasInterestElsewhere(callId: string): boolean {
-    const nowMs = this.#deps.clock.nowMs();
-    return (this.#followed.get(callId) ?? []).some(({ otherInterestAtMs }) => nowMs - otherInterestAtMs < OTHER_INTEREST_MS);
+    const now = performance.now();
+    return (this.#followed.get(callId) ?? []).some(({ otherInterestAt }) => now - otherInterestAt < OTHER_INTEREST_MS);
   }
 
   stop(): Promise<void> {
@@ -186,7 +185,7 @@ export class CallInterest {
     followed.misses = 0;
     followed.unanswered = 0;
     followed.onInterest();
-    if (from !== followed.heartbeatTo) followed.otherInterestAtMs = this.#deps.clock.nowMs();
+    if (from !== followed.heartbeatTo) followed.otherInterestAt = performance.now();
   }
 
   #missed(followed: FollowedCall, heartbeatNumber: number): void {
@@ -240,7 +239,7 @@ function newFollowed(
     onInterest,
     misses: 0,
     unanswered: 0,
-    otherInterestAtMs: Number.NEGATIVE_INFINITY,
+    otherInterestAt: Number.NEGATIVE_INFINITY,
     lastConfirmedHeartbeat: 0,
   };
 }

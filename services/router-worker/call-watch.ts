@@ -33,7 +33,7 @@ export class CallWatch {
     this.#receivesSinceMs = clock.nowMs();
     this.#aborts = new ReceivedAborts({ notices: bus.notices, clock });
     const isReady = () => bus.isReady();
-    this.#interest = new CallInterest({ notices: bus.notices, workerId: `w${ulid()}`, clock, isReady, ...(heartbeatMs === undefined ? {} : { heartbeatMs }) });
+    this.#interest = new CallInterest({ notices: bus.notices, workerId: `w${ulid()}`, isReady, ...(heartbeatMs === undefined ? {} : { heartbeatMs }) });
     this.#reconnects = bus.onReconnect(() => {
       this.#receivesSinceMs = clock.nowMs();
     });
