@@ -22,12 +22,19 @@ export async function customerOfSession(rows: Pick<CustomerRows, 'byId' | 'inser
 /**
  * For a session that its owner has just stored: the deletion of its customer may have begun before, and found no session. Call it behind the owner's reply: a
  * deletion that began before that is over when this returns, and one that begins later finds the session.
+ * @param isKnown of the session; null: unknown right now. One that is deleted since needs no guest
  * @returns whether the session has its customer; a guest is made again
  */
-export async function keepsCustomer(rows: Pick<CustomerRows, 'shared' | 'insert'>, given: string | undefined, guestId: string): Promise<boolean> {
+export async function keepsCustomer(
+  rows: Pick<CustomerRows, 'shared' | 'insert'>,
+  given: string | undefined,
+  guestId: string,
+  isKnown: () => Promise<boolean | null>,
+): Promise<boolean> {
   if ((await rows.shared(given ?? guestId)) !== null) return true;
-  if (given === undefined) await rows.insert(guestOf(guestId));
-  return given === undefined;
+  if (given !== undefined) return false;
+  if ((await isKnown()) !== false) await rows.insert(guestOf(guestId));
+  return true;
 }
 
 export function noCustomer(): SwitchyardError {

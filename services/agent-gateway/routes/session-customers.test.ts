@@ -16,6 +16,21 @@ afterAll(() => deployment.close());
 
 const app = () => deployment.app();
 
+/** A gateway whose owner has the command only once `meanwhile` is done. */
+function appWith(meanwhile: () => Promise<unknown>) {
+  const { bus } = deployment;
+  let once: Promise<unknown> | null = null;
+  const commands: typeof bus.commands = {
+    ...bus.commands,
+    append: async (...sent: Parameters<typeof bus.commands.append>) => {
+      once ??= meanwhile();
+      await once;
+      return bus.commands.append(...sent);
+    },
+  };
+  return deployment.app({ bus: { ...bus, commands } });
+}
+
 describe('the customer of a new session', () => {
   it.each([
     ['one that does not exist', 'unknown', 'customer_id must be the id of a customer: POST /customers registers one'],
@@ -60,20 +75,6 @@ describe('the customer of a new session', () => {
 });
 
 describe('a session whose customer is deleted while it is created', () => {
-  /** A gateway whose owner has the command only once `meanwhile` is done. */
-  function appWith(meanwhile: () => Promise<unknown>) {
-    const { bus } = deployment;
-    let once: Promise<unknown> | null = null;
-    const commands: typeof bus.commands = {
-      ...bus.commands,
-      append: async (...sent: Parameters<typeof bus.commands.append>) => {
-        once ??= meanwhile();
-        await once;
-        return bus.commands.append(...sent);
-      },
-    };
-    return deployment.app({ bus: { ...bus, commands } });
-  }
   const sessionsOf = async (customer: string) =>
     (await deployment.database.query('select 1 from sessions where customer_id = $1 and deleted_at is null', [customer])).rowCount;
 
@@ -130,6 +131,19 @@ describe('an idempotency key', () => {
 
     expect([repeat.statusCode, repeat.body]).toEqual([200, created.body]);
     expect((await send(app(), 'GET', `/sessions/${id}`)).statusCode).toBe(404);
+    expect((await send(app(), 'GET', `/customers/${guest}`)).statusCode).toBe(404);
+  });
+
+  it('makes the guest of a session no second time that is deleted while the creation is repeated', async () => {
+    const created = await send(app(), 'POST', '/sessions', { title: 'T' }, 'deleted meanwhile');
+    const { customer_id: guest } = created.json();
+    const on = appWith(async () => {
+      expect((await send(app(), 'DELETE', `/customers/${guest}?cascade=true`)).statusCode).toBe(204);
+    });
+
+    const repeat = await send(on, 'POST', '/sessions', { title: 'T' }, 'deleted meanwhile');
+
+    expect([repeat.statusCode, repeat.body]).toEqual([200, created.body]);
     expect((await send(app(), 'GET', `/customers/${guest}`)).statusCode).toBe(404);
   });
 

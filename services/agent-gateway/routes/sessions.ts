@@ -42,12 +42,6 @@ export function sessions(deps: SessionsDeps): FastifyPluginAsyncZod {
   // The body is optional.
   const body = z.preprocess((given) => given ?? {}, createSessionRequest);
   const querystring = z.object({ allow_greeting: z.stringbool().optional() });
-  /** The first reply for a session that is deleted since: its guest may be deleted too, and is not made again. Null: there is none. */
-  async function replyOfDeleted(sessionId: string, commandId: string) {
-    const first = await processedCommands.read(sessionId, commandId);
-    return first !== null && (await isKnownSession(sessionId)) === false ? first : null;
-  }
-
   return async (app) => {
     app.post('/sessions', { schema: { body, querystring }, config: { appendsCommand: true } }, async (request, reply) => {
       const { customer_id, title, metadata, labels, mode, allow_greeting, event_webhook_url: eventWebhookUrl } = request.body;
@@ -55,9 +49,11 @@ export function sessions(deps: SessionsDeps): FastifyPluginAsyncZod {
       const key = idempotencyKeyOf(request.headers);
       const { sessionId, guestId } = newSessionIds(agent.id, key);
       const commandId = `${sessionId}-create`;
-      const first = key === null ? null : await replyOfDeleted(sessionId, commandId);
-      if (first?.ok === false) throw new SwitchyardError(first.code, first.message);
-      if (first !== null) return reply.code(200).send(first.value.session);
+      const first = key === null ? null : await processedCommands.read(sessionId, commandId);
+      if (first !== null && (await isKnownSession(sessionId)) === false) {
+        if (!first.ok) throw new SwitchyardError(first.code, first.message);
+        return reply.code(200).send(first.value.session);
+      }
       const { traceparent } = traceContextOf(contextOfRequest(request));
       const command: CommandOf<'session.create'> = {
         v: 1,
@@ -67,7 +63,8 @@ export function sessions(deps: SessionsDeps): FastifyPluginAsyncZod {
         sentAtMs: clock.nowMs(),
         answerTo: commandReplies.gatewayId,
         traceparent,
-        customerId: await customerOfSession(customerRows, customer_id, guestId),
+        // The guest of a repeat may be deleted by now, and is not made again.
+        customerId: first !== null && customer_id === undefined ? guestId : await customerOfSession(customerRows, customer_id, guestId),
         agentId: agent.id,
         title: title ?? null,
         mode,
@@ -80,7 +77,7 @@ export function sessions(deps: SessionsDeps): FastifyPluginAsyncZod {
       const outcome = await commandReplies.send(command, waits.replyMs);
       if (outcome === null) throw new SwitchyardError('service.no_answer', 'the session could not be created in time');
       if (!outcome.reply.ok) throw new SwitchyardError(outcome.reply.code, outcome.reply.message);
-      if (!(await keepsCustomer(customerRows, customer_id, guestId))) {
+      if (!(await keepsCustomer(customerRows, customer_id, guestId, () => isKnownSession(sessionId)))) {
         await deleteSession(deps, sessionId, traceparent);
         throw noCustomer();
       }
