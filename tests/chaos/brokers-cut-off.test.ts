@@ -3,7 +3,7 @@ import { printFigures } from '../../scripts/chaos-figures.mjs';
 import { type BrokerNetwork, openBrokerNetwork } from './broker-network.ts';
 import { type Environment, openEnvironment } from './environment.ts';
 import { underLoad } from './scenario.ts';
-import { answeredAfterMs, answeredBeforeMs, brokerCutOff } from './scenarios/brokers.ts';
+import { answeredAfterMs, brokerCutOff, printMeasured } from './scenarios/brokers.ts';
 import { seededRandom } from './seeded-random.ts';
 
 const TIMEOUT_MS = 900_000;
@@ -17,7 +17,7 @@ beforeAll(async () => {
 }, TIMEOUT_MS);
 afterAll(async () => {
   console.info(printFigures(environment.figures));
-  console.info('answered after a loss (ms):', JSON.stringify(answeredAfterMs), 'and without one:', JSON.stringify(answeredBeforeMs));
+  console.info(printMeasured());
   await environment?.close();
   await network?.close();
 }, TIMEOUT_MS);

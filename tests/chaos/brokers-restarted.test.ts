@@ -4,7 +4,7 @@ import { openEnvironment } from './environment.ts';
 import { checkInvariants } from './invariants.ts';
 import { beginLoad } from './load.ts';
 import { brokenStreams, refusalsBeyond503 } from './refused-streams.ts';
-import { everythingRestarts } from './scenarios/brokers.ts';
+import { everythingRestarts, printMeasured } from './scenarios/brokers.ts';
 import { seededRandom } from './seeded-random.ts';
 
 const TIMEOUT_MS = 900_000;
@@ -33,6 +33,7 @@ it(
       expect(environment.refusals).toEqual([]);
     } finally {
       console.info(printFigures(environment.figures));
+      console.info(printMeasured());
       await environment.close();
     }
   },

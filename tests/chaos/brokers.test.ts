@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { printFigures } from '../../scripts/chaos-figures.mjs';
 import { type Environment, openEnvironment } from './environment.ts';
 import { underLoad } from './scenario.ts';
-import { answeredAfterMs, answeredBeforeMs, brokerEmptied, brokerPaused, brokersKilledInTurn } from './scenarios/brokers.ts';
+import { answeredAfterMs, brokerEmptied, brokerPaused, brokersKilledInTurn, printMeasured } from './scenarios/brokers.ts';
 import { seededRandom } from './seeded-random.ts';
 
 const TIMEOUT_MS = 900_000;
@@ -18,7 +18,7 @@ beforeEach(async () => {
 }, TIMEOUT_MS);
 afterEach(async () => {
   console.info(printFigures(environment.figures));
-  console.info('answered after a loss (ms):', JSON.stringify(answeredAfterMs), 'and without one:', JSON.stringify(answeredBeforeMs));
+  console.info(printMeasured());
   await environment.close();
 }, TIMEOUT_MS);
 

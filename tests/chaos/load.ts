@@ -45,6 +45,8 @@ export interface LoadOptions {
 export interface Load {
   /** Messages, tool results, changes, runs and streams that were accepted or begun so far. */
   readonly begun: number;
+  /** When streams ended with `[DONE]`, in epoch milliseconds. */
+  readonly streamsDoneAtMs: readonly number[];
   /** Resolves once so much more has begun. @throws the first failure of the load */
   more(count: number): Promise<void>;
   /** Begins nothing more and waits for the rest. @throws when a client is not served in time, or wrongly */
@@ -87,6 +89,7 @@ export function beginLoad(environment: Environment, options: LoadOptions = {}): 
   const cancelled: CancelledRun[] = [];
   const deliveries: AcceptedDelivery[] = [];
   const streams: ReadToEnd[] = [];
+  const streamsDoneAtMs: number[] = [];
   const eventWebhooks = new Map<string, AcceptedRun['callback']>();
   const injected: InjectedResults[] = [];
   const changedLogs: ChangedLog[] = [];
@@ -141,7 +144,9 @@ export function beginLoad(environment: Environment, options: LoadOptions = {}): 
   };
   const read = async () => {
     begin();
-    streams.push(await readToEnd(environment, streamedWords(environment)));
+    const stream = await readToEnd(environment, streamedWords(environment));
+    streams.push(stream);
+    if (stream.ends[0] === 'done') streamsDoneAtMs.push(Date.now());
   };
   const inject = async () => {
     injected.push(await injectResults(client, begin));
@@ -166,6 +171,7 @@ export function beginLoad(environment: Environment, options: LoadOptions = {}): 
     get begun() {
       return begun;
     },
+    streamsDoneAtMs,
     more: async (count) => {
       const wanted = begun + count;
       await eventually(() => failure !== undefined || begun >= wanted, { timeoutMs: TIMEOUT_MS });

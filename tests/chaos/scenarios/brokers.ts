@@ -8,6 +8,7 @@ import { eventually } from '../../helpers/eventually.ts';
 import type { BrokerNetwork } from '../broker-network.ts';
 import type { Environment } from '../environment.ts';
 import type { Load } from '../load.ts';
+import { type Gaps, longestGaps } from '../longest-gaps.ts';
 import { type Fault, untilItOwns } from '../scenario.ts';
 
 /** Elections take up to 9 s, a replica that has nothing copies its streams, and the machine may be busy. */
@@ -31,7 +32,16 @@ interface Answered {
 /** How long after each loss all of the conversations that began with it were answered, in milliseconds. */
 export const answeredAfterMs: Answered[] = [];
 /** The same before the first loss of each fault: what the machine takes under this load. */
-export const answeredBeforeMs: Answered[] = [];
+const answeredBeforeMs: Answered[] = [];
+
+/** From each loss until all servers were whole again, or the next loss. */
+const gapsAfter: Gaps[] = [];
+
+/** What was measured, for the output of a test. */
+export function printMeasured(): string {
+  const [after, before, gaps] = [answeredAfterMs, answeredBeforeMs, gapsAfter].map((measured) => JSON.stringify(measured));
+  return `answered after a loss (ms): ${after}; without one: ${before}; longest gaps without a turn or a stream that ended (ms): ${gaps}`;
+}
 
 /** A broker every 20 s, each of them in turn, which is started again once work has gone on. */
 export function brokersKilledInTurn(rounds: number): Fault {
@@ -39,13 +49,14 @@ export function brokersKilledInTurn(rounds: number): Fault {
     name: `one of three brokers is killed every ${EVERY_MS / 1_000} s`,
     // Work in flight at a lost broker may be delivered again.
     extraCalls: rounds,
-    inject: async (environment) => {
+    inject: async (environment, load) => {
       await workGoesOn(environment, 'killed', answeredBeforeMs);
       for (let round = 0; round < rounds; round += 1) {
-        const [broker, next] = [brokerOf(environment, round), delay(EVERY_MS)];
+        const [broker, next, fromMs] = [brokerOf(environment, round), delay(EVERY_MS), Date.now()];
         await whileLost(broker, () => workGoesOn(environment, 'killed'));
         await allWhole(environment);
         await next;
+        gapsAfter.push(await longestGaps(environment, load, 'killed', fromMs));
       }
     },
   };
@@ -92,6 +103,7 @@ export function brokerCutOff(network: BrokerNetwork): Fault {
 
 /** @param restore ends the fault */
 async function silent(environment: Environment, load: Load, what: string, restore: () => void): Promise<void> {
+  const fromMs = Date.now();
   try {
     await Promise.all([workGoesOn(environment, what), delay(SILENT_MS)]);
   } finally {
@@ -99,19 +111,21 @@ async function silent(environment: Environment, load: Load, what: string, restor
   }
   await load.more(10);
   await allWhole(environment);
+  gapsAfter.push(await longestGaps(environment, load, what, fromMs));
 }
 
 export const brokerEmptied: Fault = {
   name: 'one of three brokers is lost with its disk, and comes back empty',
   extraCalls: 1,
-  inject: async (environment) => {
+  inject: async (environment, load) => {
     await workGoesOn(environment, 'emptied', answeredBeforeMs);
-    const broker = brokerOf(environment, 1);
+    const [broker, fromMs] = [brokerOf(environment, 1), Date.now()];
     await whileLost(broker, async () => {
       rmSync(broker.folder, { recursive: true });
       await workGoesOn(environment, 'emptied');
     });
     await allWhole(environment);
+    gapsAfter.push(await longestGaps(environment, load, 'emptied', fromMs));
   },
 };
 
@@ -120,12 +134,16 @@ export const everythingRestarts: Fault = {
   name: 'all services and brokers are restarted, one after the other',
   extraCalls: 3,
   inject: async (environment, load) => {
+    const fromMs = Date.now();
     await replaceServices(environment, (some) => load.more(some));
+    gapsAfter.push(await longestGaps(environment, load, 'services restarted', fromMs));
     for (const broker of environment.cluster.brokers) {
+      const endsAtMs = Date.now();
       await broker.end('SIGUSR2'); // lame duck mode
       await broker.start();
       await allWhole(environment);
       await load.more(10);
+      gapsAfter.push(await longestGaps(environment, load, 'broker restarted', endsAtMs));
     }
   },
 };
