@@ -45,6 +45,12 @@ export function printMeasured(): string {
   return `answered after a loss (ms): ${after}; without one: ${before}; longest gaps without a turn or a stream that ended (ms): ${gaps}`;
 }
 
+/** @throws what the load has failed with */
+async function measureGaps(environment: Environment, load: Load, what: string, fromMs: number): Promise<void> {
+  await load.more(0);
+  gapsAfter.push(await longestGaps(environment, load, what, fromMs));
+}
+
 /** A broker every 20 s, each of them in turn, which is started again once work has gone on. */
 export function brokersKilledInTurn(rounds: number): Fault {
   return {
@@ -58,7 +64,7 @@ export function brokersKilledInTurn(rounds: number): Fault {
         await whileLost(broker, () => workGoesOn(environment, 'killed'));
         await allWhole(environment);
         await next;
-        gapsAfter.push(await longestGaps(environment, load, 'killed', fromMs));
+        await measureGaps(environment, load, 'killed', fromMs);
       }
     },
   };
@@ -113,7 +119,7 @@ async function silent(environment: Environment, load: Load, what: string, restor
   }
   await load.more(10);
   await allWhole(environment);
-  gapsAfter.push(await longestGaps(environment, load, what, fromMs));
+  await measureGaps(environment, load, what, fromMs);
 }
 
 export const brokerEmptied: Fault = {
@@ -127,7 +133,7 @@ export const brokerEmptied: Fault = {
       await workGoesOn(environment, 'emptied');
     });
     await allWhole(environment);
-    gapsAfter.push(await longestGaps(environment, load, 'emptied', fromMs));
+    await measureGaps(environment, load, 'emptied', fromMs);
   },
 };
 
@@ -138,7 +144,7 @@ export const everythingRestarts: Fault = {
   inject: async (environment, load) => {
     const fromMs = Date.now();
     await replaceServices(environment, (some) => load.more(some));
-    gapsAfter.push(await longestGaps(environment, load, 'services restarted', fromMs));
+    await measureGaps(environment, load, 'services restarted', fromMs);
     for (const broker of environment.cluster.brokers) {
       const endsAtMs = Date.now();
       await restart(broker);
@@ -148,7 +154,7 @@ export const everythingRestarts: Fault = {
       }
       await allWhole(environment);
       await load.more(10);
-      gapsAfter.push(await longestGaps(environment, load, 'broker restarted', endsAtMs));
+      await measureGaps(environment, load, 'broker restarted', endsAtMs);
     }
   },
 };
