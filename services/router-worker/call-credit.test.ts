@@ -38,13 +38,15 @@ let recorded: ReturnType<typeof recordedLog>;
 let held: Promise<void>;
 /** Of the next statements that reserve. */
 let fault: Error | null;
+/** Calls whose reservations were released. */
+let released: unknown[];
 
 beforeAll(async () => {
   database = await openTestDatabase();
 });
 afterAll(() => database.close());
 beforeEach(async () => {
-  [held, fault] = [Promise.resolve(), null];
+  [held, fault, released] = [Promise.resolve(), null, []];
   for (const table of ['reservations', 'key_spend', 'usage_ledger', 'effects']) await database.query(`delete from ${table}`);
   const real = await openMemoryBus({ database, clock: systemClock });
   bus = {
@@ -58,6 +60,7 @@ beforeEach(async () => {
   recorded = recordedLog();
   const query: Database['query'] = async (statement, parameters) => {
     if (fault !== null && typeof statement !== 'string' && statement.name === 'reserve-calls') throw fault;
+    if (typeof statement !== 'string' && statement.name === 'release-calls') released.push(...((parameters?.[0] ?? []) as unknown[]));
     return database.query(statement, parameters);
   };
   const faulty: Database = { query, transaction: database.transaction.bind(database), close: async () => {} };
@@ -132,6 +135,8 @@ it('a call of an actor waits while no credit can be reserved, and ends when it i
   await vi.waitFor(async () => expect(await rowsOf(recordOf)).toEqual([{ cost_nano: 0 }]), { timeout: 60_000 });
   fault = null;
   expect(await commandOf(callId)).toMatchObject({ type: 'call.completed' });
+  // A statement without an answer may have reserved for it.
+  await vi.waitFor(() => expect(released).toEqual([cancelled]), WAIT);
 });
 
 it('a call of an actor reserves the pages that an engine may read for it: 500 of each file', async () => {

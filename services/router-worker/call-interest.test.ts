@@ -133,6 +133,9 @@ describe('CallInterest', () => {
     held.delete('gw2');
     vi.advanceTimersByTime(5_999);
     expect(interest.hasInterestElsewhere('gen-1')).toBe(true);
+    // The machine's clock is set.
+    vi.setSystemTime(Date.now() + 3_600_000);
+    expect(interest.hasInterestElsewhere('gen-1')).toBe(true);
     vi.advanceTimersByTime(1);
     expect(interest.hasInterestElsewhere('gen-1')).toBe(false);
     expect(interest.hasInterestElsewhere('gen-2')).toBe(false);
