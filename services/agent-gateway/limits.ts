@@ -37,6 +37,8 @@ export const limits = {
   openStreams: 10_000,
   /** A page ends with the event that reaches this. */
   pageBytes: 4 * 1_024 * 1_024,
+  /** Of a page, what the database joins to one row and the gateway decodes at once. A row ends with the event that reaches a multiple of it. */
+  pagePieceBytes: 64 * 1_024,
   /** For `total_count`; more are not counted. */
   countedSessions: 1_000,
   /** For an SSE reader that catches up. */

@@ -275,7 +275,7 @@ it('DESIGN 9: lost notices are recovered by part.<p>, by a reconnect, and by a p
 
 it('DESIGN 9: 10,000 idle long-polls cost no queries', async () => {
   let queries = 0;
-  const page = { text: '[]', count: 0, head: 0, next: 0 };
+  const page = { pieces: [], count: 0, head: 0, next: 0 };
   const sessionLog = {
     readText: async () => {
       queries += 1;

@@ -10,7 +10,7 @@ export interface PollQuery {
 }
 
 /** What a poll returns: events as clients get them. */
-export type PolledEvents = Pick<PageText, 'text' | 'count'>;
+export type PolledEvents = Pick<PageText, 'pieces' | 'count'>;
 
 /**
  * Waits for an event that matches the query. Empty on timeout or when `ending` ends; null when there is no such session or it is deleted meanwhile. Costs at
@@ -78,5 +78,5 @@ function nextEvents(reader: FeedReader, { filter, minOffset }: { filter: EventFi
 }
 
 function joined(events: readonly LoggedEvent[]): PolledEvents {
-  return { text: `[${events.map(({ text }) => text).join(',')}]`, count: events.length };
+  return { pieces: events.length === 0 ? [] : [events.map(({ text }) => text).join(',')], count: events.length };
 }

@@ -58,21 +58,39 @@ describe('a page that the database has joined', () => {
     await fc.assert(
       fc.asyncProperty(filters, fc.integer({ min: 0, max: EVENTS + 3 }), fc.integer({ min: 1, max: EVENTS + 3 }), async (filter, minOffset, limit) => {
         const page = await log.read(SESSION, filter, minOffset, limit);
-        const { text, ...end } = (await log.readText(SESSION, filter, minOffset, limit)) ?? expect.fail('there is such a session');
+        const { pieces, ...end } = (await log.readText(SESSION, filter, minOffset, limit)) ?? expect.fail('there is such a session');
 
-        expect(text).toBe(`[${page?.events.map((event) => event.text).join(',')}]`);
+        expect(pieces.join(',')).toBe(page?.events.map((event) => event.text).join(','));
         expect(end).toEqual({ count: page?.events.length, head: page?.head, next: page?.next });
       }),
       { numRuns: 60 },
     );
   });
 
-  it('comes as one row, whatever it holds', async () => {
+  it('comes as one row for each piece, not for each event', async () => {
     rowsRead = 0;
     const page = await log.readText(SESSION, everything, 0, 1_000);
 
     expect(page?.count).toBeGreaterThan(50);
     expect(rowsRead).toBe(1);
+  });
+
+  it('is cut between events where a piece has its size, in the order of the log', async () => {
+    const text = 'ä'.repeat(limits.pagePieceBytes / 8);
+    await storeSession('ses_pieces', 40);
+    for (let off = 0; off < 40; off += 1) {
+      await database.query(
+        "insert into events (session_id, off, id, kind, source, trace_id, body, created_at) values ('ses_pieces', $1, $2, 'status', 'system', 't', $3, now())",
+        [39 - off, `evt_piece_${off}`, JSON.stringify({ offset: 39 - off, text })],
+      );
+    }
+    const page = await log.readText('ses_pieces', everything, 0, 1_000);
+
+    const pieces = page?.pieces.map((piece) => JSON.parse(`[${piece}]`).map((event: { offset: number }) => event.offset)) ?? [];
+    expect(pieces.flat()).toEqual(Array.from({ length: 40 }, (_, off) => off));
+    expect(Math.max(...pieces.map((offsets) => offsets.length))).toBe(4);
+    expect(page).toMatchObject({ count: 40, head: 40, next: 40 });
+    expect(await log.readText('ses_pieces', everything, 0, 10)).toMatchObject({ count: 10, next: 10 });
   });
 
   it('ends with the event that reaches the limit in bytes, and has at least one', async () => {
@@ -96,6 +114,6 @@ describe('a page that the database has joined', () => {
 
   it('is null for a session that there is not, and empty past the end', async () => {
     expect(await log.readText('ses_none', everything, 0, 10)).toBeNull();
-    expect(await log.readText(SESSION, everything, EVENTS + 9, 10)).toEqual({ text: '[]', count: 0, head: EVENTS, next: EVENTS + 9 });
+    expect(await log.readText(SESSION, everything, EVENTS + 9, 10)).toEqual({ pieces: [], count: 0, head: EVENTS, next: EVENTS + 9 });
   });
 });

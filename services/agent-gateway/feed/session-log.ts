@@ -34,9 +34,9 @@ export interface LogPage {
 
 /** A page as clients get it. */
 export interface PageText {
-  /** A JSON array of the events as written. */
-  text: string;
-  /** Events in it. */
+  /** The events as written, as JSON with commas between them, in order. Each piece has whole events, some `limits.pagePieceBytes` of them. */
+  pieces: string[];
+  /** Events in all of them. */
   count: number;
   /** As of `LogPage`. */
   head: number;
@@ -81,14 +81,20 @@ export class SessionLog {
     };
   }
 
-  /** The same page, joined by the database: a row per event costs this process several times as much. Null: no such session. */
+  /** The same page, joined by the database to a few rows: a row per event costs this process several times as much. Null: no such session. */
   async readText(sessionId: string, filter: EventFilter, minOffset: number, limit: number): Promise<PageText | null> {
-    const parameters = [sessionId, minOffset, filter.kinds, filter.source, filter.traceId, limit, limits.pageBytes];
-    const { rows } = await this.#database.query<PageTextRow>(SELECT_PAGE_TEXT, parameters);
-    const [page] = rows;
-    if (page === undefined) return (await this.#isAwaited(sessionId)) ? { text: '[]', count: 0, head: 0, next: minOffset } : null;
-    const { head, count, text } = page;
-    return { text: text ?? '[]', count, head, next: nextAfter(page, minOffset, limit) };
+    const parameters = [sessionId, minOffset, filter.kinds, filter.source, filter.traceId, limit, limits.pageBytes, limits.pagePieceBytes];
+    const { rows } = await this.#database.query<PagePieceRow>(SELECT_PAGE_PIECES, parameters);
+    const [first] = rows;
+    if (first === undefined) return (await this.#isAwaited(sessionId)) ? { pieces: [], count: 0, head: 0, next: minOffset } : null;
+    const { head } = first;
+    const count = rows.reduce((sum, piece) => sum + (piece.count ?? 0), 0);
+    return {
+      pieces: rows.flatMap(({ text }) => text ?? []),
+      count,
+      head,
+      next: nextAfter({ head, matched: first.matched ?? 0, count, last: rows.at(-1)?.last ?? null }, minOffset, limit),
+    };
   }
 
   async heads(sessionIds: readonly string[]): Promise<Map<string, LogHead>> {
@@ -145,8 +151,12 @@ interface PageRow {
   body: string;
 }
 
-interface PageTextRow extends PageEnd {
-  /** Null: there are none. */
+interface PagePieceRow {
+  head: number;
+  /** This and all below: null in the only row of an empty page. */
+  matched: number | null;
+  count: number | null;
+  last: number | null;
   text: string | null;
 }
 
@@ -185,13 +195,13 @@ const SELECT_PAGE: NamedStatement = {
     where s.id = $1 and s.deleted_at is null order by page.off`,
 };
 
-const SELECT_PAGE_TEXT: NamedStatement = {
+const SELECT_PAGE_PIECES: NamedStatement = {
   name: 'agent-gateway-page',
-  text: `select s.head, page.* from sessions s cross join (
-      select coalesce(max(matched), 0)::int as matched, count(*)::int as count, max(off) as last, '[' || string_agg(body, ',' order by off) || ']' as text
-      from (${PAGE}) page where bytes_before < $7::bigint
-    ) page
-    where s.id = $1 and s.deleted_at is null`,
+  text: `select s.head, piece.matched, piece.count, piece.last, piece.text from sessions s left join (
+      select max(matched)::int as matched, count(*)::int as count, max(off) as last, string_agg(body, ',' order by off) as text
+      from (${PAGE}) page where bytes_before < $7::bigint group by bytes_before / $8::bigint
+    ) piece on true
+    where s.id = $1 and s.deleted_at is null order by piece.last`,
 };
 
 const SELECT_HEADS: NamedStatement = {

@@ -9,6 +9,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import { Cancellation } from '../cancellation.ts';
 import type { EventFeeds } from '../feed/event-feeds.ts';
 import { longPoll } from '../feed/long-poll.ts';
+import { pageBody } from '../feed/page-body.ts';
 import type { EventFilter, LogPage, SessionLog } from '../feed/session-log.ts';
 import { limits, type Waits } from '../limits.ts';
 import type { OpenReaders } from '../open-readers.ts';
@@ -28,9 +29,6 @@ export interface ReadEventsDeps {
   waits: Waits;
   log: Log;
 }
-
-/** Characters; a shorter text leaves in one write with the head. */
-const LONG_TEXT = 16 * 1_024;
 
 /** GET /sessions/:session_id/events: a JSON array of events, by long-poll; with `Accept: text/event-stream` an endless stream. */
 export function readEvents(deps: ReadEventsDeps): FastifyPluginAsyncZod {
@@ -64,16 +62,11 @@ async function pollEvents({ sessionLog, feeds, polls, backoff, waits }: ReadEven
     // Clients of other engines expect 504 when an explicit wait times out.
     if (isEmpty && waitSeconds !== undefined && waitSeconds > 0 && !cancellation.isCancelled)
       throw new SwitchyardError('session.nothing_new', 'no event came in the time given by wait_for_data');
-    return reply.type('application/json; charset=utf-8').send(toSend(events.text));
+    return reply.type('application/json; charset=utf-8').send(pageBody(events.pieces));
   } finally {
     reply.raw.off('close', onClose);
     leave();
   }
-}
-
-/** A long page as bytes: Node takes twice as long for a text, which it measures, and encodes into a buffer of three times its length. */
-function toSend(text: string): string | Buffer {
-  return text.length > LONG_TEXT ? Buffer.from(text) : text;
 }
 
 async function streamEvents(deps: ReadEventsDeps, sessionId: string, request: EventsRequest, reply: FastifyReply) {
