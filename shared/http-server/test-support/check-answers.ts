@@ -1,3 +1,5 @@
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { type PublishedApi, templateOf } from './openapi-document.ts';
@@ -7,12 +9,13 @@ import { type PublishedApi, templateOf } from './openapi-document.ts';
  * @param pathOf of an operation in the table; null: it is not published
  */
 export function checkAnswers<Access extends string>(app: FastifyInstance, api: PublishedApi<Access>, problems: string[], pathOf = templateOf): void {
-  app.addHook('onSend', async (request, reply, payload) => {
+  app.addHook('onSend', async (request, reply, sent) => {
+    const payload = sent instanceof Readable ? await buffer(sent) : sent;
     const [media = ''] = String(reply.getHeader('content-type')).split(';');
     const path = request.routeOptions.url === undefined ? null : pathOf(request.routeOptions.url);
     const problem = path === null ? null : problemOf(request, path, { statusCode: reply.statusCode, media }, payload, api);
     if (problem !== null) problems.push(`${request.method} ${request.url} ${reply.statusCode}: ${problem}`);
-    return payload;
+    return sent instanceof Readable ? Readable.from([payload]) : payload;
   });
 }
 
