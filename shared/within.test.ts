@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { Worker } from 'node:worker_threads';
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { within } from './within.ts';
 
 const never = new Promise<string>(() => {});
@@ -39,19 +39,19 @@ const ECHO = `
 it('is an answer that arrived while the process was paused beyond the limit', async () => {
   const isSent = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   const worker = new Worker(ECHO, { eval: true, workerData: isSent });
+  onTestFinished(async () => void (await worker.terminate()));
   const [port] = await once(worker, 'message');
   const socket = connect(port, '127.0.0.1');
+  onTestFinished(() => void socket.destroy());
   await once(socket, 'connect');
 
   const answer = within(1, once(socket, 'data'), late);
   const limit = performance.now() + 1;
   socket.write('value');
-  Atomics.wait(isSent, 0, 0);
+  expect(Atomics.wait(isSent, 0, 0, 60_000)).not.toBe('timed-out');
   while (performance.now() <= limit);
 
   expect(String(await answer)).toBe('value');
-  socket.destroy();
-  await worker.terminate();
 });
 
 it('leaves no timer behind', async () => {

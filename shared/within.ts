@@ -1,6 +1,6 @@
 /**
  * The promise's outcome, or what `late` returns or throws once `limitMs` have passed. The work behind the promise goes on, and its later rejection
- * is ignored. A process that was paused or starved reads its sockets once more before anything is late: timers come first in a pass of the event loop, and the
+ * is ignored. A process that was paused or starved reads its sockets once more before anything is late: timers come first in a tick of the event loop, and the
  * answer may have arrived meanwhile.
  */
 export function within<Value, Late>(limitMs: number, promise: Promise<Value>, late: () => Late): Promise<Value | Late> {

@@ -34,7 +34,7 @@ export const needOwnProcess = [
   'bus/{dispatched-item,renew-lease}.test.ts',
   'bus/nats/{commands/{command-feed,command-log},connection/{consumers,leaderless-streams,overlapping,retries,stored-publish},tokens/replay-batches,usage/{undelivered-records,usage-consumer},work/work-consumer}.test.ts',
   'services/actor-host/log-pending-callbacks.test.ts',
-  'services/agent-gateway/command-replies.test.ts',
+  'services/agent-gateway/{command-replies,feed/page-body}.test.ts',
   'services/router-gateway/relay/{frame-feed-replays,silence-watch}.test.ts',
   'services/router-worker/{call-interest,call-watch}.test.ts',
   'services/work/{consume-kind,running-items}.test.ts',

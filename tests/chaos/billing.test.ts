@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inParallel } from '../helpers/in-parallel.ts';
 import { casesOfToday } from '../helpers/tier.ts';
@@ -15,6 +16,7 @@ const CASE_MS = 400_000;
 const CALLS_BEFORE = 30;
 const CALLS_BEHIND = 30;
 const UNAVAILABLE = 503;
+const RETRY_AFTER_MS = 1_000;
 
 let environment: BillingEnvironment;
 
@@ -32,8 +34,10 @@ describe('a key with a limit', () => {
     const send = async (index: number): Promise<void> => {
       const outcome = await sendCall(environment, { key, script: 'counted', isStream: index % 2 === 0 });
       outcomes.push(outcome);
-      // Credit can not be checked when the database has not answered for 3 s, as on a busy machine. Clients retry then.
-      if (outcome.status === UNAVAILABLE) await send(index);
+      if (outcome.status !== UNAVAILABLE) return;
+      // Credit can not be checked when the database has not answered for 3 s, as on a busy machine. Clients retry then, after the time of `Retry-After`.
+      await delay(RETRY_AFTER_MS);
+      await send(index);
     };
     await inParallel(Array.from({ length: CALLS }).keys(), CALLS, send);
     const looks = await watched();

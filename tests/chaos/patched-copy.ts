@@ -21,7 +21,7 @@ async function patchedCopy(...patches: readonly Patch[]): Promise<string> {
   for (const name of ['node_modules', 'examples']) await symlink(join(root, name), join(folder, name));
   const programs = join(folder, 'dist/programs');
   const texts = new Map<string, string>();
-  // In one turn of the event loop, for the same reason.
+  // In one tick of the event loop, for the same reason.
   for (const name of readdirSync(programs).filter((name) => name.endsWith('.js'))) texts.set(name, readFileSync(join(programs, name), 'utf8'));
   for (const { from, to } of patches) {
     const found = [...texts].flatMap(([name, text]) => Array.from({ length: text.split(from).length - 1 }, () => name));

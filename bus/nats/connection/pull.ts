@@ -82,7 +82,7 @@ export class Pull {
     link.main.publish(`$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`, JSON.stringify(request), { reply: this.#reply });
   }
 
-  /** The time of all requests is over: nothing is outstanding. What the broker reports of them later is passed over. */
+  /** The time of all requests is over: nothing is outstanding. What the broker reports of them later is passed over; a message of one still counts. */
   forget(): void {
     this.#asked = 0;
     this.#generation += 1;

@@ -39,6 +39,22 @@ describe('a process that was paused', () => {
     expect(pauseDetector.deliveredSince()).toBeLessThan(beganAt + 600);
     pauseDetector.stop();
   });
+
+  it('that stops again and again dates what it reads from the last pause but one', () => {
+    const pauseDetector = new PauseDetector();
+    const endedAt: number[] = [];
+    for (let pauses = 0; pauses < 4; pauses += 1) {
+      blockThread(600);
+      endedAt.push(performance.now());
+      pauseDetector.deliveredSince();
+    }
+    const since = pauseDetector.deliveredSince();
+
+    // The third began behind the end of the second.
+    expect(since).toBeGreaterThanOrEqual(endedAt[1] ?? 0);
+    expect(since).toBeLessThan(endedAt[2] ?? 0);
+    pauseDetector.stop();
+  });
 });
 
 describe('a worker that was paused', () => {

@@ -8,12 +8,13 @@ const CATCH_UP_MS = 500;
 export class PauseDetector {
   readonly #ticks = setInterval(() => this.#detect(), TICK_MS).unref();
   #tickedAt = performance.now();
-  #last = { beganAt: 0, readUntil: 0 };
+  /** `unreadSince` is the beginning of the pause before, if what arrived in that may be unread. Of no earlier one: sockets are read between them. */
+  #last = { beganAt: 0, unreadSince: 0, readUntil: 0 };
 
   /** The earliest possible delivery of what is read now, by `performance.now()`. */
   deliveredSince(): number {
     const now = this.#detect();
-    return now < this.#last.readUntil ? this.#last.beganAt : now;
+    return now < this.#last.readUntil ? this.#last.unreadSince : now;
   }
 
   stop(): void {
@@ -23,9 +24,8 @@ export class PauseDetector {
   #detect(): number {
     const now = performance.now();
     if (now - this.#tickedAt > PAUSE_MS) {
-      // What arrived in a pause just before is not read yet.
-      const beganAt = this.#tickedAt < this.#last.readUntil ? this.#last.beganAt : this.#tickedAt;
-      this.#last = { beganAt, readUntil: now + CATCH_UP_MS };
+      const beganAt = this.#tickedAt;
+      this.#last = { beganAt, unreadSince: beganAt < this.#last.readUntil ? this.#last.beganAt : beganAt, readUntil: now + CATCH_UP_MS };
     }
     this.#tickedAt = now;
     return now;

@@ -140,7 +140,8 @@ export const brokerEmptied: Fault = {
 /** In the order of docs/deploy.md: each process has its successor before it is asked to end, and each broker hands its streams over. */
 export const everythingRestarts: Fault = {
   name: 'all services and brokers are restarted, one after the other',
-  extraCalls: 3,
+  /** Two for each broker, which may be started again. */
+  extraCalls: 6,
   inject: async (environment, load) => {
     const fromMs = Date.now();
     await replaceServices(environment, (some) => load.more(some));
@@ -149,7 +150,7 @@ export const everythingRestarts: Fault = {
       const endsAtMs = Date.now();
       await restart(broker);
       if (!(await becomesHealthy(broker))) {
-        console.info('a broker that was not healthy a minute after its start is started again');
+        console.info(`a broker that was not healthy a minute after its start is started again: ${await healthOf(broker)}`);
         await restart(broker);
       }
       await allWhole(environment);
@@ -173,6 +174,14 @@ async function becomesHealthy(broker: Broker): Promise<boolean> {
 
 async function isHealthy({ monitorUrl }: Broker): Promise<boolean> {
   return (await fetch(`${monitorUrl}/healthz`)).ok;
+}
+
+/** As the broker says it. */
+async function healthOf({ monitorUrl }: Broker): Promise<string> {
+  return fetch(`${monitorUrl}/healthz`).then(
+    (response) => response.text(),
+    (error) => `no answer (${error})`,
+  );
 }
 
 const replacedInOrder = ['router-gateway', 'agent-gateway', 'router-worker', 'effect-worker'] as const;
