@@ -193,7 +193,7 @@ async function settleCall(
   const error = lost !== null ? workerDied() : refusal === null ? null : refusalError(refusal);
   const span = running.span === null ? null : new CallSpan(running.span, call.want === 'frames', deps);
   if (call.want === 'frames' && call.reply === null && error === null && deps.elsewhere === undefined) {
-    running.onRelease(deps.interims.follow(() => record.interim()));
+    running.onRelease(deps.interims.follow(call.callId, () => record.interim()));
   }
   const execution: Execution = {
     call,

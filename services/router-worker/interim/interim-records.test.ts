@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type UsageRecord, usageRecord } from '#bus/messages/usage.ts';
 import { systemClock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
@@ -49,7 +49,7 @@ const overdue = () => database.query(`update interim_records set until = now() -
 
 /** Followed until its record is written. */
 async function written(id: string, changes: Partial<UsageRecord> = {}): Promise<void> {
-  const end = interims.follow(() => readRecordOf(id, changes).record);
+  const end = interims.follow(id, () => readRecordOf(id, changes).record);
   await vi.waitFor(async () => expect(await interims.find(id)).not.toBeNull(), WAIT);
   end();
 }
@@ -57,7 +57,7 @@ async function written(id: string, changes: Partial<UsageRecord> = {}): Promise<
 describe('the interim record of a running call', () => {
   it('is written once it has content, and again with what was used since', async () => {
     let completion = 0;
-    const end = interims.follow(() => {
+    const end = interims.follow('gen-1', () => {
       const { record } = readRecordOf('gen-1', { tokens: { prompt: 1, completion, reasoning: 0, cached: 0, cacheWrite: 0 } });
       return completion === 0 ? null : record;
     });
@@ -70,17 +70,37 @@ describe('the interim record of a running call', () => {
     end();
   });
 
-  it('is written though that of another call can not be made, which is logged once', async () => {
-    const lines: string[] = [];
-    const log = { ...silentLog, error: (_: object, message: string) => void lines.push(message) };
+  it.each<[string, () => UsageRecord]>([
+    [
+      'fails',
+      () => {
+        throw new TypeError('no such field');
+      },
+    ],
+    ['has a cost that is no number', () => readRecordOf('gen-bad', { costNano: Number.NaN }).record],
+    [
+      'has a token count that is no integer',
+      () => readRecordOf('gen-bad', { tokens: { prompt: 0.5, completion: 1, reasoning: 0, cached: 0, cacheWrite: 0 } }).record,
+    ],
+  ])('is written though that of another call %s, which is logged once and tried again', async (_, faulty) => {
+    const lines: unknown[] = [];
+    const log = { ...silentLog, error: (fields: object, message: string) => void lines.push({ ...fields, message }) };
     const under = new InterimRecords({ database, log, lookEveryMs: 5 });
-    under.follow(() => {
-      throw new TypeError('no such field');
+    onTestFinished(() => under.stop());
+    let failures = 0;
+    let isRepaired = false;
+    under.follow('gen-bad', () => {
+      if (isRepaired) return readRecordOf('gen-bad').record;
+      failures += 1;
+      return faulty();
     });
-    under.follow(() => readRecordOf('gen-1').record);
+    under.follow('gen-1', () => readRecordOf('gen-1').record);
     await vi.waitFor(async () => expect(await recordsOf()).toMatchObject([{ generationId: 'gen-1' }]), WAIT);
-    expect(lines).toEqual(['what a running call has used could not be recorded: if its worker dies, the call is not billed']);
-    under.stop();
+    await vi.waitFor(() => expect(failures).toBeGreaterThan(3), WAIT);
+    const message = 'what a running call has used could not be recorded: if its worker dies, the call may not be billed';
+    expect(lines).toEqual([{ err: expect.any(Error), call_id: 'gen-bad', message }]);
+    isRepaired = true;
+    await vi.waitFor(async () => expect(await under.find('gen-bad')).not.toBeNull(), WAIT);
   });
 
   it('is written with the next ones when the database was away', async () => {
@@ -90,7 +110,7 @@ describe('the interim record of a running call', () => {
       return database.query(statement, parameters);
     };
     const under = new InterimRecords({ database: { query }, log: silentLog, lookEveryMs: 5 });
-    under.follow(() => readRecordOf('gen-1').record);
+    under.follow('gen-1', () => readRecordOf('gen-1').record);
     await new Promise((resolve) => setTimeout(resolve, 50));
     expect(await under.find('gen-1')).toBeNull();
     isAway = false;

@@ -14,12 +14,15 @@ const VALID_MS = 30_000;
 const MAX_BATCH = 500;
 
 interface Followed {
+  callId: string;
   /** Null: nothing is shown yet. */
   recordOf(): UsageRecord | null;
   /** Whether a look has found content. */
   hasContent: boolean;
   /** Looks until the next record. */
   left: number;
+  /** Whether it was logged that its record could not be made. */
+  isFaulty: boolean;
 }
 
 interface InterimDeps {
@@ -44,8 +47,8 @@ export class InterimRecords {
   }
 
   /** @returns ends it: the call's usage record is stored, or another worker has the call */
-  follow(recordOf: Followed['recordOf']): () => void {
-    const followed: Followed = { recordOf, hasContent: false, left: 1 };
+  follow(callId: string, recordOf: Followed['recordOf']): () => void {
+    const followed: Followed = { callId, recordOf, hasContent: false, left: 1, isFaulty: false };
     this.#followed.add(followed);
     this.#timer ??= setInterval(() => void this.#look(), this.#deps.lookEveryMs ?? LOOK_EVERY_MS).unref();
     return () => {
@@ -88,13 +91,14 @@ export class InterimRecords {
     }
   }
 
-  /** Null: not at this look. A call whose record can't be made is looked at no more. */
+  /** Null: not at this look. A record that can't be made is tried again at the next one. */
   #dueIn(followed: Followed): UsageRecord | null {
     try {
       return dueIn(followed);
     } catch (error) {
-      this.#followed.delete(followed);
-      this.#deps.log.error({ err: error }, 'what a running call has used could not be recorded: if its worker dies, the call is not billed');
+      const message = 'what a running call has used could not be recorded: if its worker dies, the call may not be billed';
+      if (!followed.isFaulty) this.#deps.log.error({ err: error, call_id: followed.callId }, message);
+      followed.isFaulty = true;
       return null;
     }
   }
@@ -106,7 +110,7 @@ export class InterimRecords {
   }
 }
 
-/** Null: not at this look. */
+/** Null: not at this look. @throws for a record whose text the database or the ledger would refuse, such as one with a cost of NaN */
 function dueIn(followed: Followed): UsageRecord | null {
   followed.left -= 1;
   if (followed.left > 0) return null;
@@ -117,6 +121,7 @@ function dueIn(followed: Followed): UsageRecord | null {
     followed.hasContent = true;
     return null;
   }
+  usageRecord.parse(record);
   followed.left = LOOKS_PER_RECORD;
   return record;
 }
