@@ -26,13 +26,18 @@ afterAll(async () => {
   await server?.close();
 });
 
-/** The broker sends the only pending item again, as the leader of a consumer does that has not read of its delivery. */
+/** The broker has sent the only pending item again, as the leader of a consumer does that has not read of its delivery. */
 async function sendAgain(): Promise<void> {
   const { consumer } = workQueues.tool;
-  const { delivered, ack_floor: floor, num_pending } = await (await jetstreamManager(other)).consumers.info(streams.work.name, consumer);
+  const manager = await jetstreamManager(other);
+  const { delivered, ack_floor: floor, num_pending } = await manager.consumers.info(streams.work.name, consumer);
   expect(num_pending).toBe(0);
   const [sequence, position] = [floor.stream_seq + 1, delivered.consumer_seq];
   await other.request(`$JS.ACK.${streams.work.name}.${consumer}.1.${sequence}.${position}.${Date.now()}000000.0`, '-NAK');
+  await eventually(
+    async () => (await manager.consumers.info(streams.work.name, consumer)).delivered.consumer_seq,
+    (sent) => sent > position,
+  );
 }
 
 it('DESIGN 6: an item that is delivered again while its worker has the lease is not begun again, and is settled by that worker', async () => {
@@ -68,29 +73,4 @@ it('DESIGN 6: an item that is delivered again while its worker has the lease is 
   done.open();
   await consumer.stop();
   expect(deliveries.items).toHaveLength(3);
-});
-
-it('DESIGN 6: an item that is delivered again while its worker stops is not given to another one', async () => {
-  const begun = gate();
-  const done = gate();
-  onTestFinished(() => done.open());
-  const stopping = bus.work.consume('tool', { concurrency: 4, ackWaitMs: LEASE_MS }, async (item) => {
-    begun.open();
-    await done.opened;
-    await item.ack();
-  });
-  await bus.work.publish('tool', 'in hand', '{}');
-  await begun.opened;
-  await sendAgain();
-  const stopped = stopping.stop();
-  const elsewhere = new Collector<string>();
-  bus.work.consume('tool', { concurrency: 4, ackWaitMs: LEASE_MS }, async (item) => {
-    await item.ack();
-    elsewhere.add(item.messageId);
-  });
-  await bus.work.publish('tool', 'last', '{}');
-  await elsewhere.atLeast(1);
-  done.open();
-  await stopped;
-  expect(elsewhere.items).toEqual(['last']);
 });

@@ -1,7 +1,10 @@
 import type { Msg } from '@nats-io/transport-node';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
+import type { WorkItem } from '../../bus.ts';
+import { gate } from '../../conformance/under-test.ts';
 import type { NatsLink } from '../connection/link.ts';
 import { Retries } from '../connection/retries.ts';
 import type { PauseDetector } from './pause-detector.ts';
@@ -73,34 +76,69 @@ describe('a consumer of work whose pulls find no leader', () => {
   });
 });
 
-/** A consumer that has an item delivered by a broker that answers all, and the verbs that it sends for the item. @param sinceMs from the delivery to its reading */
-async function afterDelivery(sinceMs: number): Promise<string[]> {
+interface Opened {
+  consumer: WorkConsumer;
+  /** Sent for items. */
+  verbs: string[];
+  lines: object[];
+  /** Delivers the only item. */
+  deliver(delivery: number): void;
+}
+
+/** A consumer at a broker that answers all. @param sinceMs from a delivery to its reading */
+async function openAtBroker(handler: (item: WorkItem) => Promise<void>, sinceMs = 0): Promise<Opened> {
   const verbs: string[] = [];
+  const lines: object[] = [];
   let receive = (_error: Error | null, _message: Msg) => {};
   const { signal: session } = new AbortController();
   const subscribe = (_: string, { callback }: { callback: typeof receive }) => {
     receive = callback;
     return { isClosed: () => false, drain: async () => {}, unsubscribe: () => {} };
   };
+  const publish = (subject: string, body: string) => {
+    if (subject.startsWith('$JS.ACK.')) verbs.push(body);
+  };
   const run = (_what: string, budgetMs: number, request: (timeoutMs: number) => Promise<unknown>) => request(budgetMs);
   const retries = { run, runWithin: async () => {}, assertOpen: () => {}, longestPauseMs: () => 1_000 };
   const link = {
-    ...{ main: { subscribe, publish: () => {} }, isCluster: false, inboxPrefix: '_INBOX', retries, up: async () => session },
+    ...{ main: { subscribe, publish }, isCluster: false, inboxPrefix: '_INBOX', retries, up: async () => session },
     ...{ streams: { onRedeclare: () => () => {} }, requests: { ask: async (_reply: string, verb: string) => void verbs.push(verb) } },
   } as unknown as NatsLink;
+  const line = (level: string) => (fields: object) => void lines.push({ level, ...fields });
+  const log = { ...silentLog, warn: line('warn'), error: line('error') };
   const pauseDetector = { deliveredSince: () => performance.now() - sinceMs } as PauseDetector;
   const consumer = new WorkConsumer({
-    ...{ link, kind: 'tool', clock: systemClock, concurrency: 4, ackWaitMs: 6_000, budgetMs: 8_000, log: silentLog, pauseDetector },
-    ...{ handler: async () => {}, store: async () => ({ duplicate: false }) },
+    ...{ link, kind: 'tool', clock: systemClock, concurrency: 4, ackWaitMs: 6_000, budgetMs: 8_000, log, pauseDetector },
+    ...{ handler, store: async () => ({ duplicate: false }) },
   });
   await vi.advanceTimersByTimeAsync(1);
-  receive(null, { reply: '$JS.ACK.WORK.tool.1.7.7.1790000000000000000.0', string: () => '{}' } as unknown as Msg);
-  await vi.advanceTimersByTimeAsync(1);
-  await consumer.stop();
-  return verbs;
+  const deliver = (delivery: number) =>
+    receive(null, { reply: `$JS.ACK.WORK.tool.${delivery}.7.${delivery}.1790000000000000000.0`, string: () => '{}' } as unknown as Msg);
+  return { consumer, verbs, lines, deliver };
 }
 
 it('DESIGN 6 rule 4: the lease of an item that was delivered before a pause is extended as it is begun, and of no other', async () => {
-  expect(await afterDelivery(5_000)).toEqual(['+WPI']);
-  expect(await afterDelivery(0)).toEqual([]);
+  const verbsAfter = async (sinceMs: number) => {
+    const { consumer, verbs, deliver } = await openAtBroker(async () => {}, sinceMs);
+    deliver(1);
+    await vi.advanceTimersByTimeAsync(1);
+    await consumer.stop();
+    return verbs;
+  };
+  expect(await verbsAfter(5_000)).toEqual(['+WPI']);
+  expect(await verbsAfter(0)).toEqual([]);
+});
+
+it('DESIGN 6: an item that is delivered again while its worker stops is not given to another one', async () => {
+  const done = gate();
+  const { consumer, verbs, deliver } = await openAtBroker(async (item) => {
+    await done.opened;
+    await item.ack();
+  });
+  deliver(1);
+  const stopped = consumer.stop();
+  deliver(2);
+  done.open();
+  await stopped;
+  expect(verbs).toEqual(['+ACK']);
 });
