@@ -139,13 +139,24 @@ function workOver(bus: Bus): WorkQueue {
   };
 }
 
-/** Extends the lease until the work has ended, and once more then: the handler counts on a whole one. @throws `bus.lease_lost`, and what `work` throws */
+/**
+ * Extends the lease until the work has ended. Two thirds of it or more are left then: an item that was extended shortly before is begun without the broker's
+ * reply, which may be late while its consumer has no leader.
+ * @throws `bus.lease_lost`, and what `work` throws
+ */
 async function leased<Result>(item: WorkItem, ackWaitMs: number, work: () => Promise<Result>): Promise<Result> {
-  // A failure is one of the next extension, or of the last.
-  const timer = setInterval(() => void item.working().catch(() => {}), ackWaitMs / EXTENSIONS_PER_LEASE);
+  const everyMs = ackWaitMs / EXTENSIONS_PER_LEASE;
+  let extendedAt = performance.now();
+  const extend = async () => {
+    const sentAt = performance.now();
+    await item.working();
+    extendedAt = Math.max(extendedAt, sentAt);
+  };
+  // A failed extension is noticed by the next one.
+  const timer = setInterval(() => void extend().catch(() => {}), everyMs);
   try {
     const result = await work();
-    await item.working();
+    if (performance.now() - extendedAt >= everyMs) await extend();
     return result;
   } finally {
     clearInterval(timer);

@@ -5,6 +5,7 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { ConsumeOptions, DispatchedKind, Subscription, WorkItem, WorkKind, WorkQueue } from '../bus.ts';
 import { maxDispatchBytes } from '../dispatch-limits.ts';
 import { dispatchedItem } from '../dispatched-item.ts';
+import { logFailedHandler } from '../failed-handler.ts';
 import { assertDispatchable, Refusals } from '../refusals.ts';
 import { textOfUtf8 } from '../text-of-utf8.ts';
 import { perWorkKind } from '../work-queues.ts';
@@ -257,7 +258,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
       // Null: removed by a late ack of an earlier delivery.
       if (body !== null) await consumer.handler(this.#item(entry, body, delivery, consumer.ackWaitMs));
     } catch (error) {
-      this.#deps.log.error({ err: error, kind, message_id: messageId, delivery }, 'a work handler failed: the item is redelivered when its lease expires');
+      logFailedHandler(this.#deps.log, kind, { messageId, deliveryCount: delivery }, error);
     }
   }
 

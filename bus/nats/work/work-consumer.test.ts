@@ -142,3 +142,10 @@ it('DESIGN 6: an item that is delivered again while its worker stops is not give
   await stopped;
   expect(verbs).toEqual(['+ACK']);
 });
+
+it('warns of an item whose lease was lost before its handler had it, as while the consumer has no leader', async () => {
+  const { consumer, lines, deliver } = await openAtBroker(() => Promise.reject(new SwitchyardError('bus.lease_lost', 'lost')));
+  deliver(1);
+  await consumer.stop();
+  expect(lines).toMatchObject([{ level: 'warn', lease: 'lost', kind: 'tool', delivery: 1 }]);
+});

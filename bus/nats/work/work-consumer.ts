@@ -5,6 +5,7 @@ import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { ConsumeOptions, Subscription, WorkItem, WorkKind, WorkQueue } from '../../bus.ts';
 import { dispatchedItem, dispatchedLeaseMs } from '../../dispatched-item.ts';
+import { logFailedHandler } from '../../failed-handler.ts';
 import { lostLease } from '../../lost-lease.ts';
 import { pauseFor } from '../../pause.ts';
 import { workQueues } from '../../work-queues.ts';
@@ -324,8 +325,7 @@ export class WorkConsumer implements Subscription {
       await this.#handler(item);
     } catch (error) {
       const { kind, log } = this.#options;
-      const { messageId, deliveryCount: delivery } = item;
-      log.error({ err: error, kind, message_id: messageId, delivery }, 'a work handler failed: the item is redelivered when its lease expires');
+      logFailedHandler(log, kind, item, error);
     }
   }
 }
