@@ -30,7 +30,7 @@ function bytesOf(pieces: readonly string[]): Buffer {
   return bytes;
 }
 
-/** The other connections have their turn after each piece. */
+/** The other connections are served between pieces. */
 async function* bytesByTick(pieces: readonly string[]): AsyncGenerator<Buffer> {
   for (const [index, piece] of pieces.entries()) {
     yield Buffer.from(`${index === 0 ? '[' : ','}${piece}`);
