@@ -26,6 +26,11 @@ export class CustomerRows {
     return this.#one(INSERT, [id, name, external_id, tags, JSON.stringify(metadata)]);
   }
 
+  /** As `insert`, unless a session has processed the command. The check and the insert see one state of the database. */
+  async insertUnlessProcessed({ id, name, external_id, tags, metadata }: NewCustomer, sessionId: string, commandId: string): Promise<void> {
+    await this.#database.query(INSERT_UNLESS_PROCESSED, [id, name, external_id, tags, JSON.stringify(metadata), sessionId, commandId]);
+  }
+
   /** Null: no such customer. */
   async byId(id: string): Promise<CustomerRecord | null> {
     return this.#one(SELECT, [id]);
@@ -91,6 +96,13 @@ const INSERT: NamedStatement = {
   name: 'agent-gateway-insert-customer',
   text: `insert into customers (id, name, external_id, tags, metadata, created_at, updated_at)
     values ($1, $2, $3, $4::text[], $5::json, ${NOW}, ${NOW}) on conflict (id) do nothing returning ${RECORD}`,
+};
+
+const INSERT_UNLESS_PROCESSED: NamedStatement = {
+  name: 'agent-gateway-insert-customer-unless-processed',
+  text: `insert into customers (id, name, external_id, tags, metadata, created_at, updated_at)
+    select $1::text, $2::text, $3::text, $4::text[], $5::json, ${NOW}, ${NOW} where not exists (select 1 from seen where session_id = $6 and command_id = $7)
+    on conflict (id) do nothing`,
 };
 
 const SELECT: NamedStatement = { name: 'agent-gateway-customer', text: `select ${RECORD} from customers where id = $1` };

@@ -2,14 +2,24 @@ import type { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { invalidField } from '../plugins/error-reply.ts';
 import type { CustomerRows, NewCustomer } from './customer-rows.ts';
 
+/** A creation of a session, whose ids a repeated request has too. */
+interface Creation {
+  sessionId: string;
+  commandId: string;
+  guestId: string;
+}
+
 /**
- * The customer of a new session: the given one, or else a new guest.
- * @param guestId of the guest; a repeated request creates no second one
+ * The customer of a new session: the given one, or else a new guest. The guest of a creation that was processed may be deleted by now, and is not made again.
  * @throws `request.invalid` for a customer that does not exist, or that a run has for itself
  */
-export async function customerOfSession(rows: Pick<CustomerRows, 'byId' | 'insert'>, given: string | undefined, guestId: string): Promise<string> {
+export async function customerOfSession(
+  rows: Pick<CustomerRows, 'byId' | 'insertUnlessProcessed'>,
+  given: string | undefined,
+  { sessionId, commandId, guestId }: Creation,
+): Promise<string> {
   if (given === undefined) {
-    await rows.insert(guestOf(guestId));
+    await rows.insertUnlessProcessed(guestOf(guestId), sessionId, commandId);
     return guestId;
   }
   const customer = await rows.byId(given);

@@ -147,6 +147,26 @@ describe('an idempotency key', () => {
     expect((await send(app(), 'GET', `/customers/${guest}`)).statusCode).toBe(404);
   });
 
+  it('makes the guest no second time of a session that another request with the key creates, and that is deleted with it, before', async () => {
+    const { database } = deployment;
+    let first = '';
+    const createAndDelete = async () => {
+      const created = await send(app(), 'POST', '/sessions', { title: 'T' }, 'at once');
+      first = created.body;
+      expect((await send(app(), 'DELETE', `/customers/${created.json().customer_id}?cascade=true`)).statusCode).toBe(204);
+    };
+    const query: typeof database.query = async (statement, parameters) => {
+      if (typeof statement !== 'string' && statement.text.startsWith('insert into customers')) await createAndDelete();
+      return database.query(statement, parameters);
+    };
+    const behind = deployment.app({ database: { query, transaction: (work) => database.transaction(work), close: async () => {} } });
+
+    const repeat = await send(behind, 'POST', '/sessions', { title: 'T' }, 'at once');
+
+    expect([repeat.statusCode, repeat.body]).toEqual([200, first]);
+    expect((await send(app(), 'GET', `/customers/${repeat.json().customer_id}`)).statusCode).toBe(404);
+  });
+
   it('DESIGN 9: repeats the reply of a deletion, and of none that did not happen', async () => {
     const { id } = (await send(app(), 'POST', '/sessions')).json();
 

@@ -23,7 +23,7 @@ export interface SessionsDeps {
   agent: { id: string; bundleHash: string };
   commandReplies: CommandReplies;
   processedCommands: ProcessedCommands;
-  customerRows: Pick<CustomerRows, 'byId' | 'insert' | 'shared'>;
+  customerRows: Pick<CustomerRows, 'byId' | 'insert' | 'insertUnlessProcessed' | 'shared'>;
   sessionLog: SessionLog;
   clock: Clock;
   waits: Waits;
@@ -63,8 +63,7 @@ export function sessions(deps: SessionsDeps): FastifyPluginAsyncZod {
         sentAtMs: clock.nowMs(),
         answerTo: commandReplies.gatewayId,
         traceparent,
-        // The guest of a repeat may be deleted by now, and is not made again.
-        customerId: first !== null && customer_id === undefined ? guestId : await customerOfSession(customerRows, customer_id, guestId),
+        customerId: await customerOfSession(customerRows, customer_id, { sessionId, commandId, guestId }),
         agentId: agent.id,
         title: title ?? null,
         mode,
