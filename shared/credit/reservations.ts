@@ -100,8 +100,9 @@ export class Reservations {
   }
 
   /**
-   * Of a call that was not sent; sent once the statements that may reserve for it have ended. Never throws: what the database does not take now is sent again
-   * later, or lapses.
+   * Of a call that was not sent; sent once the statements that may reserve for it have ended here. The database may still execute one whose connection was
+   * given up at the driver's limit, behind the release: what it reserves lapses, as does what waits for a statement at `stop`. Never throws: what the
+   * database does not take now is sent again later, or lapses.
    */
   release(callId: string, keyId: string): void {
     const unanswered = this.#unanswered.get(callId);
@@ -114,7 +115,7 @@ export class Reservations {
     this.#schedule();
   }
 
-  /** Refuses what waits, and sends the releases once more. */
+  /** Refuses what waits, and sends the releases once more, but those that wait for a statement. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     for (const { reject } of [...this.#waiting.splice(0), ...this.#occupied.splice(0)]) reject(this.#unavailable(undefined));
