@@ -7,7 +7,7 @@ import { plannedCall, requestFor, type ScriptedDeployment } from '../../helpers/
 import type { Cluster } from '../../helpers/start-cluster.ts';
 import type { Step, UpstreamCall } from '../../upstreams/scripted-upstream.ts';
 
-/** For a busy machine, and less than a worker takes that notices by itself that nobody reads (30 s). The measured times are printed. */
+/** For a busy machine, and less than the 30 s after which a worker by itself ends a call without a reader. The measured times are printed. */
 const BOUND_MS = 20_000;
 /** Calls in each phase and form. */
 const SAMPLES = 5;
