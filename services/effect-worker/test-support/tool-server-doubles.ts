@@ -68,6 +68,8 @@ interface HandMadeOptions {
   onProbe?: (message: RpcMessage, response: ServerResponse) => void;
   /** Whether it answers requests of a version, by their header, with 400. */
   refuses?: (version: unknown) => boolean;
+  /** Called with each notification, before its response. */
+  onNotification?: () => void;
   /** Default: a free one. */
   port?: number | undefined;
 }
@@ -80,13 +82,16 @@ const notFound = (message: RpcMessage, response: ServerResponse) => answerError(
  */
 export async function openHandMadeServer(
   misbehave: Misbehave,
-  { onProbe = notFound, refuses = () => false, port }: HandMadeOptions = {},
+  { onProbe = notFound, refuses = () => false, onNotification = () => {}, port }: HandMadeOptions = {},
 ): Promise<ToolServerDouble> {
   const double = await openHttpDouble((received, response) => {
     if (refuses(received.headers['mcp-protocol-version'])) return void response.writeHead(400).end('unknown version');
     if (received.method !== 'POST') return void response.writeHead(405).end();
     const message = rpcMessage.parse(JSON.parse(received.body.toString('utf8')));
-    if (message.method.startsWith('notifications/')) return void response.writeHead(202).end();
+    if (message.method.startsWith('notifications/')) {
+      onNotification();
+      return void response.writeHead(202).end();
+    }
     if (message.method === 'server/discover') return onProbe(message, response);
     const capabilities = { tools: {} };
     const greeting = { protocolVersion: '2025-06-18', capabilities, serverInfo: { name: 'hand-made', version: '1' } };

@@ -61,7 +61,15 @@ export async function openConnection({ url, bearer, fetcher, era, onListChanged 
     (cut.signal.aborted || !hasGet) && (init?.method ?? 'GET') === 'GET'
       ? new Response(null, { status: NO_STREAM })
       : fetcher.fetch(to, init, () => cut.abort());
-  const transport = new UncheckedTransport(url, { fetch, requestInit: { headers, redirect: 'manual' } });
+  const transport = new WatchedTransport(fetcher, url, {
+    fetch,
+    requestInit: { headers, redirect: 'manual' },
+    // Refused at once without sessions: only then the client says that a stream has ended.
+    reconnectionScheduler: (reconnect, delayMs) => {
+      const timer = setTimeout(reconnect, hasGet ? delayMs : 0);
+      return () => clearTimeout(timer);
+    },
+  });
   const client = new Client(CLIENT, {
     capabilities: {},
     versionNegotiation: { mode: 'auto', probe: { timeoutMs: OPEN_TIMEOUT_MS } },
@@ -91,7 +99,7 @@ export async function openConnection({ url, bearer, fetcher, era, onListChanged 
   return connected(spoken, client, transport, fetcher, listening);
 }
 
-function connected(era: ServerEra, client: Client, transport: UncheckedTransport, fetcher: WatchedFetch, listening: { stop(): void } | null): Connection {
+function connected(era: ServerEra, client: Client, transport: WatchedTransport, fetcher: WatchedFetch, listening: { stop(): void } | null): Connection {
   const inFlight = new Set<(failure: ToolFailure) => void>();
   return {
     era,
@@ -124,10 +132,20 @@ function connected(era: ServerEra, client: Client, transport: UncheckedTransport
 
 type SendOptions = Parameters<StreamableHTTPClientTransport['send']>[1];
 
-class UncheckedTransport extends StreamableHTTPClientTransport {
-  override send(message: JSONRPCMessage | JSONRPCMessage[], options?: SendOptions): Promise<void> {
+/** Tells the watch of a request when the client has handled a response stream to its end. */
+class WatchedTransport extends StreamableHTTPClientTransport {
+  readonly #fetcher: WatchedFetch;
+
+  constructor(fetcher: WatchedFetch, ...own: ConstructorParameters<typeof StreamableHTTPClientTransport>) {
+    super(...own);
+    this.#fetcher = fetcher;
+  }
+
+  override send(message: JSONRPCMessage | JSONRPCMessage[], options: SendOptions = {}): Promise<void> {
     const isUnchecked = !Array.isArray(message) && 'method' in message && message.method.startsWith(UNCHECKED);
-    return super.send(isUnchecked ? { ...message, method: message.method.slice(UNCHECKED.length) } : message, options);
+    const onRequestStreamEnd = options.onRequestStreamEnd ?? this.#fetcher.watch()?.onMessage();
+    const sent = isUnchecked ? { ...message, method: message.method.slice(UNCHECKED.length) } : message;
+    return super.send(sent, onRequestStreamEnd === undefined ? options : { ...options, onRequestStreamEnd });
   }
 }
 

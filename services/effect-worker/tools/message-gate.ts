@@ -30,7 +30,7 @@ const RETRY_MS = { least: 1_000, most: 60_000 };
 
 /** Filters a response body before the MCP client reads it. */
 export interface BodyGate {
-  /** The bytes to pass on, in slices, one per tick. @throws ToolFailure `unreadable` when the body must end here */
+  /** The bytes to pass on, in slices, one per tick; empty where a slice of the body holds nothing of use. @throws ToolFailure `unreadable` when the body must end here */
   pass(chunk: Uint8Array): AsyncIterable<Uint8Array>;
 }
 
@@ -88,7 +88,7 @@ export function messageGate(requestId: unknown, nowMs: () => number = () => perf
         events = [];
         const out = complete.map(forwarded).join('');
         bounds.read(slice.byteLength, text, complete.length > 0);
-        if (out !== '') yield Buffer.from(retryMs === null ? out : `retry: ${retryMs}\n${out}`);
+        yield Buffer.from(out === '' || retryMs === null ? out : `retry: ${retryMs}\n${out}`);
         await nextTick(); // no fail point: waits
       }
     },

@@ -2,9 +2,7 @@ import { ByteBudget } from './byte-budget.ts';
 import { ToolFailure } from './tool-failure.ts';
 import { MAX_RESPONSE_BYTES, type RequestWatch } from './watched-fetch.ts';
 
-/** For the client to deliver the last events after the stream's end. */
-const LOST_AFTER_MS = 500;
-/** If the stream can be resumed. */
+/** For the client to open a resumed stream. */
 const RESUMED_WITHIN_MS = 10_000;
 
 export interface RequestLimits {
@@ -38,14 +36,19 @@ export interface WatchedRequest {
   stop(): void;
 }
 
-/** Starts to watch a request: its time limits, its abort, and the end of its response streams. */
+/**
+ * Starts to watch a request, or the several requests of a handshake: time limits, abort, and the end of response streams. A process that was paused or
+ * starved reads on until a tick of the event loop brings nothing before anything is late: its timers come before what has arrived meanwhile.
+ */
 export function watchRequest({ signal, timeoutMs, longestMs, budget = new ByteBudget(MAX_RESPONSE_BYTES), onId = () => {} }: RequestLimits): WatchedRequest {
   const controller = new AbortController();
   const progress: RequestProgress = { sent: false, retryAfterMs: null };
   let failure: ToolFailure | null = null;
   let isResumable = false;
   let isOver = false;
-  let lost: NodeJS.Timeout | undefined;
+  let messages = 0;
+  let reads = 0;
+  let resuming: NodeJS.Timeout | undefined;
 
   const fail = (why: ToolFailure) => {
     if (failure !== null || isOver) return;
@@ -54,8 +57,23 @@ export function watchRequest({ signal, timeoutMs, longestMs, budget = new ByteBu
   };
   const onTimeout = () => fail(new ToolFailure('timeout', 'the tool server did not answer in time', { sent: progress.sent }));
   const onAbort = () => fail(new ToolFailure('stopped', 'the call was cancelled', { sent: progress.sent }));
-  const soonest = setTimeout(onTimeout, timeoutMs);
-  const latest = setTimeout(onTimeout, longestMs);
+  const onLost = () => fail(new ToolFailure('lost', 'the connection to the tool server was lost before its answer', { sent: true }));
+  /** Calls `end` behind the first tick without a read, unless what was waited for has come. */
+  const whenSilent = (isAwaited: () => boolean, end: () => void): void => {
+    const readsBefore = reads;
+    setImmediate(() => {
+      if (isOver || !isAwaited()) return;
+      if (reads === readsBefore) end();
+      else whenSilent(isAwaited, end);
+    });
+  };
+  let isProgressDue = false;
+  const onSoonest = () => {
+    isProgressDue = true;
+    whenSilent(() => isProgressDue, onTimeout);
+  };
+  const soonest = setTimeout(onSoonest, timeoutMs);
+  const latest = setTimeout(() => whenSilent(() => true, onTimeout), longestMs);
   if (signal.aborted) onAbort();
   signal.addEventListener('abort', onAbort, { once: true });
 
@@ -70,19 +88,32 @@ export function watchRequest({ signal, timeoutMs, longestMs, budget = new ByteBu
       onRetryAfter: (waitMs) => {
         progress.retryAfterMs = waitMs;
       },
-      onStreamOpened: () => clearTimeout(lost),
+      onMessage: () => {
+        messages += 1;
+        const message = messages;
+        // Its promise settles within a tick of the delivery. In a handshake, another message was sent meanwhile if the answer has come.
+        return () => void setImmediate(() => (message === messages ? onLost() : undefined));
+      },
+      onRead: () => {
+        reads += 1;
+      },
+      onStreamOpened: () => {
+        clearTimeout(resuming);
+        resuming = undefined;
+      },
       onStreamEnded: (cut) => {
         if (cut !== null) return fail(cut);
-        clearTimeout(lost);
-        if (isOver) return;
-        const why = 'the connection to the tool server was lost before its answer';
-        lost = setTimeout(() => fail(new ToolFailure('lost', why, { sent: true })), isResumable ? RESUMED_WITHIN_MS : LOST_AFTER_MS);
+        clearTimeout(resuming);
+        if (isOver || !isResumable) return;
+        const ended: NodeJS.Timeout = setTimeout(() => whenSilent(() => resuming === ended, onLost), RESUMED_WITHIN_MS);
+        resuming = ended;
       },
     },
     progress,
     failure: () => failure,
     fail,
     onProgress: () => {
+      isProgressDue = false;
       soonest.refresh();
     },
     onResumable: () => {
@@ -92,7 +123,7 @@ export function watchRequest({ signal, timeoutMs, longestMs, budget = new ByteBu
       isOver = true;
       clearTimeout(soonest);
       clearTimeout(latest);
-      clearTimeout(lost);
+      clearTimeout(resuming);
       signal.removeEventListener('abort', onAbort);
     },
   };

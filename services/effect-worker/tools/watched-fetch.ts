@@ -18,7 +18,7 @@ export const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
 const LISTEN = 'subscriptions/listen';
 const BODILESS = new Set([101, 204, 205, 304]);
 
-/** Observes one JSON-RPC request of the MCP client. */
+/** Observes one JSON-RPC request of the MCP client, or those of its handshake. */
 export interface RequestWatch {
   signal: AbortSignal;
   /** Of all its responses together. */
@@ -28,6 +28,10 @@ export interface RequestWatch {
   /** The request is about to be written: from now on the server may have seen it. */
   onSent(): void;
   onRetryAfter(waitMs: number | null): void;
+  /** The client sends a message. @returns called when it has handled all of a response stream, and will not resume it */
+  onMessage(): () => void;
+  /** A piece of a response was read, or handled. */
+  onRead(): void;
   onStreamOpened(): void;
   /** The response stream has ended; with a failure when our limits cut it. */
   onStreamEnded(failure: ToolFailure | null): void;
@@ -38,6 +42,8 @@ export interface WatchedFetch {
   fetch(url: string | URL, init?: RequestInit, onCut?: () => void): Promise<Response>;
   /** Runs `work` with its requests observed: the MCP client does not report a stream that ends before its response. */
   watching<Result>(watch: RequestWatch, work: () => Promise<Result>): Promise<Result>;
+  /** The watch of the caller, if its requests are observed. */
+  watch(): RequestWatch | null;
   close(): Promise<void>;
 }
 
@@ -83,16 +89,18 @@ export function openWatchedFetch({ environment, nowMs, intervalClock = steadyClo
     if (isStream && response.ok) watch?.onStreamOpened();
     // A standing stream has no total budget: its gate bounds its rate.
     const budget = watch?.budget ?? (isStream && requestId === undefined ? null : new ByteBudget(MAX_RESPONSE_BYTES));
-    const body = limited(response.body, budget, gate, (failure) => {
+    const onEnd = (failure: ToolFailure | null) => {
       if (failure !== null) onCut();
       if (isStream && response.ok) watch?.onStreamEnded(failure);
-    });
+    };
+    const body = limited(response.body, { budget, gate, onRead: () => watch?.onRead(), onEnd });
     return new Response(body, { status, statusText, headers: [...response.headers] });
   }
 
   return {
     fetch,
     watching: (watch, work) => watches.run(watch, work),
+    watch: () => watches.getStore() ?? null,
     close: () => connections.destroy(),
   };
 }
@@ -123,10 +131,17 @@ function isOfRequest(method: string, requestId: unknown, headers: readonly [stri
   return method === 'GET' ? headers.some(([name]) => name === 'last-event-id') : method === 'POST' && requestId !== undefined;
 }
 
-type OnEnd = (failure: ToolFailure | null) => void;
+interface BodyLimits {
+  budget: ByteBudget | null;
+  gate: BodyGate | null;
+  /** For each piece that was read, and each tick in which the gate has handled one. */
+  onRead(): void;
+  /** Once. */
+  onEnd(failure: ToolFailure | null): void;
+}
 
-/** The body through its gate, up to its budget. Calls `onEnd` once. */
-function limited(body: ReadableStream<Uint8Array>, budget: ByteBudget | null, gate: BodyGate | null, onEnd: OnEnd): ReadableStream<Uint8Array> {
+/** The body through its gate, up to its budget. */
+function limited(body: ReadableStream<Uint8Array>, { budget, gate, onRead, onEnd }: BodyLimits): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   /** @returns whether something was enqueued, or the body has ended; `pull` is not called again without either */
   async function next(controller: ReadableStreamDefaultController<Uint8Array>): Promise<boolean> {
@@ -136,12 +151,15 @@ function limited(body: ReadableStream<Uint8Array>, budget: ByteBudget | null, ga
       onEnd(null);
       return true;
     }
+    onRead();
     budget?.use(value.byteLength);
     if (gate === null) controller.enqueue(value);
     else {
       let hasPassed = false;
       // no fail point: waits
       for await (const slice of gate.pass(value)) {
+        onRead();
+        if (slice.byteLength === 0) continue;
         controller.enqueue(slice);
         hasPassed = true;
       }
