@@ -40,7 +40,7 @@ interface Deps extends DeliverDeps {
   receivers: Receivers;
 }
 
-/** Older deliveries are posted although their receiver is full or its breaker open, so that they end as delivered or as a dead letter. */
+/** Older deliveries are posted although many wait for their receiver, or its breaker is open, so that they end as delivered or as a dead letter. */
 const MAX_POSTPONED_MS = 600_000;
 const BUSY_MS = 1_000;
 /** Jitter of pauses, so that postponed deliveries do not return together. */
@@ -52,8 +52,8 @@ export async function deliver(work: DeliveryWork, running: RunningItem, deps: De
   const found = await retryWhileTransient(() => readDelivery(deps.database, deliveryId), running.signal); // no fail point: reads
   if (found === null || found.state !== 'open') return finalReportOf(deliveryId, found, '');
   const receiver = deps.receivers.of(found.url);
-  if (receiver.isFull() && !isOverdue(found, deps)) return postponed(deliveryId, found, 'busy', BUSY_MS, deps);
-  return receiver.slots.withSlot(running.signal, () => deliverTo(receiver, work, found, running, deps));
+  if (receiver.isFull(isOverdue(found, deps))) return postponed(deliveryId, found, 'busy', BUSY_MS, deps);
+  return receiver.withSlot(running.signal, () => deliverTo(receiver, work, found, running, deps));
 }
 
 /** The caller holds one of the receiver's slots. */

@@ -8,7 +8,7 @@ import { effectIds } from '../effect-ids.ts';
 import { parsedItem } from '../parsed-item.ts';
 import { type DeliverDeps, type DeliveryReport, deliver, giveUp } from './deliver.ts';
 import { type EventReport, givenUpRound, postEvents } from './post-events.ts';
-import { CALLBACK_LIMITS, EVENT_LIMITS, Receivers } from './receivers.ts';
+import { CALLBACK_LIMITS, EVENT_LIMITS, HeldDeliveries, Receivers } from './receivers.ts';
 
 const work = deliveryWork.or(eventWork);
 
@@ -22,8 +22,9 @@ interface Deps extends DeliverDeps {
 /** Rounds of callbacks and of event webhooks. */
 export function deliveryItems({ concurrency, lease, intervalClock, ...given }: Deps): ItemKind<DeliveryWork | EventWork, DeliveryReport | EventReport> {
   const { clock } = given;
-  const callbacks = { ...given, receivers: new Receivers(intervalClock, CALLBACK_LIMITS) };
-  const events = { ...given, intervalClock, receivers: new Receivers(intervalClock, EVENT_LIMITS) };
+  const held = new HeldDeliveries(concurrency);
+  const callbacks = { ...given, receivers: new Receivers(intervalClock, CALLBACK_LIMITS, held) };
+  const events = { ...given, intervalClock, receivers: new Receivers(intervalClock, EVENT_LIMITS, held) };
   return {
     name: 'delivery',
     concurrency,

@@ -36,7 +36,7 @@ export type EventReport = Extract<ResultCommand, { type: 'event-webhook.reported
 
 /** No further event is begun after it, so that the cursor moves while a long log is posted. */
 const ROUND_MS = 5_000;
-/** An event that waited longer is posted although its receiver is full or its breaker open, so that it ends as posted or as a dead letter. */
+/** An event that waited longer is posted although many wait for its receiver, or its breaker is open, so that it ends as posted or as a dead letter. */
 const MAX_POSTPONED_MS = 600_000;
 const BUSY_MS = 1_000;
 /** An event that was read longer ago is read again right before its request: it may be deleted since. */
@@ -83,8 +83,8 @@ export async function postEvents(work: EventWork, running: RunningItem, deps: De
 async function postEvent(event: Posting, work: EventWork, running: RunningItem, deps: Deps): Promise<Attempt | EventReport> {
   const receiver = deps.receivers.of(work.url);
   const isOverdue = work.waitingSinceMs !== null && deps.clock.nowMs() - work.waitingSinceMs > MAX_POSTPONED_MS;
-  if (receiver.isFull() && !isOverdue) return postponed(event.offset, 'busy', BUSY_MS, deps);
-  return receiver.slots.withSlot(running.signal, async () => {
+  if (receiver.isFull(isOverdue)) return postponed(event.offset, 'busy', BUSY_MS, deps);
+  return receiver.withSlot(running.signal, async () => {
     const current = await freshOf(event, work, running, deps); // no fail point: reads
     // Its receiver lacks nothing.
     if (current === null) return { status: null, delivered: true };

@@ -11,6 +11,8 @@ import { deliveryItem, WAIT, WorkerDeployment } from '../test-support/worker-dep
 
 const DEAD = 'https://dead.example/callback';
 const GOOD = 'https://good.example/callback';
+/** Together they have more callbacks than a worker executes at once. */
+const SLOW = [1, 2, 3, 4].map((number) => `https://slow-${number}.example/callback`);
 
 let database: Database;
 let bus: Bus;
@@ -29,7 +31,7 @@ const poster: Pick<GuardedPoster, 'post'> = {
   async post({ url }) {
     posted.push(url);
     if (url === DEAD && dead === 'is silent') throw silence();
-    if (url === DEAD && dead === 'hangs') await new Promise<void>((_, reject) => hanging.push(() => reject(silence())));
+    if ((url === DEAD && dead === 'hangs') || SLOW.includes(url)) await new Promise<void>((_, reject) => hanging.push(() => reject(silence())));
     return { status: 200, retryAfterMs: null };
   },
 };
@@ -92,6 +94,28 @@ describe('a receiver that hangs', () => {
     );
     const { rows } = await database.query<{ sum: string }>('select sum(attempts)::text as sum from deliveries where url = $1 and state = $2', [DEAD, 'open']);
     expect(rows[0]?.sum).toBe('16');
+  });
+
+  it('DESIGN 6: several receivers that hang leave others a share of the worker, however many callbacks wait for them', async () => {
+    await start();
+    for (let count = 0; count < 80; count += 1) for (const url of SLOW) await publish(url);
+    await vi.waitFor(() => expect(posted.length).toBe(4 * 16), WAIT);
+
+    for (let count = 0; count < 5; count += 1) expect(await outcomeOf(GOOD)).toMatchObject({ outcome: 'delivered', attempts: 1 });
+    expect(posted.filter((url) => url !== GOOD).length).toBe(4 * 16);
+  });
+
+  it('leaves others a share also when all that waits for it is overdue', async () => {
+    await start();
+    const overdue = await Promise.all(Array.from({ length: 260 }, () => deployment.delivery({ url: DEAD, bundleHash })));
+    await database.query(`update deliveries set created_at = now() - interval '11 minutes' where id = any($1)`, [overdue]);
+    for (const id of overdue) await deployment.publish('delivery', deliveryItem(id, { deadlineAtMs: nowMs + 60_000 }));
+    await vi.waitFor(() => expect(toDead()).toBe(16), WAIT);
+
+    expect(await outcomeOf(GOOD)).toMatchObject({ outcome: 'delivered', attempts: 1 });
+    expect(toDead()).toBe(16);
+    // The breaker does not keep them.
+    dead = 'answers';
   });
 
   it('gets a callback that is ten minutes old however many wait for it, so that it settles', async () => {
