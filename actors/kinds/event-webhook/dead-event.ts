@@ -22,8 +22,7 @@ export function letterOf(plan: Plan, { offset, reason }: EventWebhookActions['gi
 /** Posts a dead event again: one attempt, outside the order of the rounds, with a timer behind it in place of the machine's. */
 export function replayEvent(plan: Plan, { offset, url, bundleHash, traceparent }: CommandOf<'event-webhook.replay'>): void {
   const { sessionId, atMs } = plan;
-  // A deleted session has no events.
-  if (plan.record === null || plan.stateOf(sessionActor)?.value === 'deleted') return;
+  if (!hasEvents(plan)) return;
   const id = replayOf(deadEventId(sessionId, offset), plan.inputs.newId(atMs));
   const round: EventWebhookActions['effect'] = {
     ...{ kind: 'event-delivery', id, url, deadlineAtMs: atMs + ROUND_MS },
@@ -33,7 +32,7 @@ export function replayEvent(plan: Plan, { offset, url, bundleHash, traceparent }
   plan.arm(overdueKeyOf(id), round.deadlineAtMs + ROUND_GRACE_MS, { type: 'effect.overdue', callId: id, kind: 'event-delivery', ...actorFields(sessionId) });
 }
 
-/** The end of a replay: when it has failed, or is overdue, its dead letter is there again. */
+/** The end of a replay: when it has failed, or is overdue, its dead letter is there again, unless the session was deleted meanwhile. */
 export function settleReplay(plan: Plan, command: CommandOf<'event-webhook.reported' | 'effect.overdue'>): void {
   const { callId } = command;
   const offset = replayedOffset(plan.sessionId, callId);
@@ -41,8 +40,13 @@ export function settleReplay(plan: Plan, command: CommandOf<'event-webhook.repor
   const isReported = command.type === 'event-webhook.reported';
   plan.closeEffect(callId, isReported ? 'done' : 'superseded');
   plan.disarm(overdueKeyOf(callId));
-  if (isReported && command.outcome === 'posted') return;
+  if ((isReported && command.outcome === 'posted') || !hasEvents(plan)) return;
   plan.deadLetters.push(letterOf(plan, { offset, reason: isReported ? command.reason : 'its replay was not reported' }));
+}
+
+/** Those of a deleted session are gone. */
+function hasEvents(plan: Plan): boolean {
+  return plan.record !== null && plan.stateOf(sessionActor)?.value !== 'deleted';
 }
 
 /** Null: the effect is no replay. */

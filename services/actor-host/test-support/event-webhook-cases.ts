@@ -140,6 +140,23 @@ export function eventWebhookCases(open: () => Promise<TestCluster>): void {
       expect([await openRounds(cluster), await cluster.count('timers')]).toEqual([0, 0]);
     });
 
+    it('the replay of an event that fails when its session was deleted meanwhile leaves no dead letter, and no effect', async () => {
+      const cluster = await open();
+      await cluster.host(deployment);
+      await cluster.send(create('ses_1'));
+      const first = nextRound(cluster);
+      await cluster.send({ ...post('ses_1', 'one'), triggersTurn: false });
+      await cluster.send(reported(await first, 'posted', 1));
+      const next = nextRound(cluster);
+      await cluster.send(replay('ses_1', 'again', 0));
+      const replayed = await next;
+      await cluster.send(remove('ses_1'));
+      await cluster.send(reported(replayed, 'failed', 0));
+      await eventually(async () => (await openRounds(cluster)) === 0);
+
+      expect([await cluster.count('dead_letters'), await cluster.count('timers'), await cluster.count('events')]).toEqual([0, 0, 0]);
+    });
+
     it('DESIGN 5: a report of events that is repeated, late or of no round moves nothing', async () => {
       const cluster = await open();
       await cluster.host();
