@@ -6,6 +6,8 @@ import { Collector, depthsOf, eventually, gate, type UnderTest } from './under-t
 const LONG_MS = 60_000;
 /** A lease that cases let expire. */
 const SHORT_MS = 800;
+/** One that they let expire at a given moment alone. */
+const LASTING_MS = 2_000;
 
 function consumeAll(bus: Bus, ackWaitMs = LONG_MS): Collector<WorkItem> {
   const collected = new Collector<WorkItem>();
@@ -18,6 +20,13 @@ function consumeAll(bus: Bus, ackWaitMs = LONG_MS): Collector<WorkItem> {
 
 function deliveriesOf(items: WorkItem[]): string[] {
   return items.map(({ body, deliveryCount: delivery }) => `${body} ${delivery}`);
+}
+
+async function hasLease(item: WorkItem): Promise<boolean> {
+  return item.working().then(
+    () => true,
+    () => false,
+  );
 }
 
 export function workCases(underTest: UnderTest): void {
@@ -297,6 +306,32 @@ export function workReopenCases(underTest: UnderTest): void {
 
       expect(await turns.atLeast(1)).toEqual(['left']);
       expect((await calls.atLeast(1)).map(({ body }) => body)).toEqual(['new']);
+    });
+
+    it('begins no delivery whose lease has expired before the process read it', async () => {
+      const { bus } = underTest();
+      const ids = ['w1', 'w2', 'w3', 'w4'];
+      for (const id of ids) await bus.work.publish('tool', id, id);
+      await bus.close();
+      const again = await underTest().reopen();
+      const begun: { id: string; isHeld: boolean }[] = [];
+      let isPaused = false;
+      again.work.consume('tool', { concurrency: 8, ackWaitMs: LASTING_MS }, async (item) => {
+        // The process reads nothing for longer than all leases: the item of this handler is redelivered, too.
+        if (!isPaused) {
+          isPaused = true;
+          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LASTING_MS + SHORT_MS);
+          return;
+        }
+        begun.push({ id: item.messageId, isHeld: await hasLease(item) });
+        await item.ack();
+      });
+
+      await eventually(
+        () => depthsOf(again),
+        ({ tool }) => tool === 0,
+      );
+      expect(begun.sort((a, b) => a.id.localeCompare(b.id))).toEqual(ids.map((id) => ({ id, isHeld: true })));
     });
 
     it('redelivers an item that was in flight at the end, marked', async () => {

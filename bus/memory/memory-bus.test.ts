@@ -96,6 +96,36 @@ describe('memory bus: on its own', () => {
     };
   }
 
+  it('begins no delivery whose lease has expired before its body was read', async () => {
+    const before = await open();
+    await before.work.publish('tool', 'w1', 'a');
+    await before.close();
+    let reads = 0;
+    const bothRead = gate();
+    const slow: Database = {
+      query: async (statement, parameters) => {
+        if (typeof statement !== 'string' && statement.name === 'bus_work_body') {
+          reads += 1;
+          if (reads === 2) bothRead.open();
+          await bothRead.opened;
+        }
+        return database.query(statement, parameters);
+      },
+      transaction: (work) => database.transaction(work),
+      close: () => database.close(),
+    };
+    const begun = new Collector<number>();
+    (await open(slow)).work.consume('tool', { concurrency: 2, ackWaitMs: 100 }, async (item) => {
+      begun.add(item.deliveryCount);
+      await item.ack();
+    });
+    await begun.atLeast(1);
+
+    expect(reads).toBeGreaterThanOrEqual(2);
+    expect(begun.items).not.toContain(2);
+    expect(complaints).toContain('a work item was read after its lease, and is left to its next delivery');
+  });
+
   it('redelivers what was in flight at a killed process at once, marked, and loses nothing that it had stored', async () => {
     const vanished = await open();
     const begun = new Collector<WorkItem>();

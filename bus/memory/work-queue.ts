@@ -6,6 +6,7 @@ import type { ConsumeOptions, DispatchedKind, Subscription, WorkItem, WorkKind, 
 import { maxDispatchBytes } from '../dispatch-limits.ts';
 import { dispatchedItem } from '../dispatched-item.ts';
 import { logFailedHandler } from '../failed-handler.ts';
+import { lostLease } from '../lost-lease.ts';
 import { assertDispatchable, Refusals } from '../refusals.ts';
 import { textOfUtf8 } from '../text-of-utf8.ts';
 import { perWorkKind } from '../work-queues.ts';
@@ -255,16 +256,22 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
         return await this.#remove(entry);
       }
       const body = entry.body ?? (await this.#store.body(id));
-      // Null: removed by a late ack of an earlier delivery.
-      if (body !== null) await consumer.handler(this.#item(entry, body, delivery, consumer.ackWaitMs));
+      // Removed by a late ack of an earlier delivery.
+      if (body === null) return;
+      if (this.#hasLease(entry, delivery)) await consumer.handler(this.#item(entry, body, delivery, consumer.ackWaitMs));
+      else
+        this.#deps.log.warn(lostLease({ messageId, deliveryCount: delivery }, kind), 'a work item was read after its lease, and is left to its next delivery');
     } catch (error) {
       logFailedHandler(this.#deps.log, kind, { messageId, deliveryCount: delivery }, error);
     }
   }
 
+  #hasLease(entry: Entry, delivery: number): boolean {
+    return this.#leased.has(entry) && entry.row.delivery === delivery;
+  }
+
   #item(entry: Entry, body: string, delivery: number, ackWaitMs: number): WorkItem {
     const { kind, messageId, publishedAtMs } = entry.row;
-    const hasLease = () => this.#leased.has(entry) && entry.row.delivery === delivery;
     let settled = false;
     const once = async (settle: () => Promise<void>) => {
       this.#assertOpen();
@@ -284,10 +291,10 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
           this.#deps.log.error({ kind, message_id: messageId, delivery, reason }, 'a work item was dropped by its handler');
           return this.#remove(entry);
         }),
-      nak: (delayMs) => once(async () => (hasLease() ? this.#sendBack(entry, delayMs) : undefined)),
+      nak: (delayMs) => once(async () => (this.#hasLease(entry, delivery) ? this.#sendBack(entry, delayMs) : undefined)),
       working: async () => {
         this.#assertOpen();
-        if (settled || !hasLease()) throw new SwitchyardError('bus.lease_lost', `the lease of work item ${messageId} is lost`);
+        if (settled || !this.#hasLease(entry, delivery)) throw new SwitchyardError('bus.lease_lost', `the lease of work item ${messageId} is lost`);
         this.#renew(entry, ackWaitMs);
       },
     };
