@@ -1,7 +1,6 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
-import { Worker } from 'node:worker_threads';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
+import { openEchoSocket } from './http/test-support/echo-socket.ts';
 import { within } from './within.ts';
 
 const never = new Promise<string>(() => {});
@@ -26,30 +25,13 @@ it('is what `late` returns or throws after the limit, and a later rejection is i
   ).rejects.toThrow('too late');
 });
 
-/** Sends back what it gets, and says so in the first integer of `workerData`. */
-const ECHO = `
-  const { createServer } = require('node:net');
-  const { parentPort, workerData } = require('node:worker_threads');
-  const server = createServer((socket) => {
-    socket.on('data', (bytes) => socket.write(bytes, () => Atomics.store(workerData, 0, 1) && Atomics.notify(workerData, 0)));
-  });
-  server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port));
-`;
-
 it('is an answer that arrived while the process was paused beyond the limit', async () => {
-  const isSent = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-  const worker = new Worker(ECHO, { eval: true, workerData: isSent });
-  onTestFinished(async () => void (await worker.terminate()));
-  const [port] = await once(worker, 'message');
-  const socket = connect(port, '127.0.0.1');
-  onTestFinished(() => void socket.destroy());
-  await once(socket, 'connect');
+  const { socket, pauseUntil } = await openEchoSocket();
 
   const answer = within(1, once(socket, 'data'), late);
   const limit = performance.now() + 1;
   socket.write('value');
-  expect(Atomics.wait(isSent, 0, 0, 60_000)).not.toBe('timed-out');
-  while (performance.now() <= limit);
+  pauseUntil(limit);
 
   expect(String(await answer)).toBe('value');
 });

@@ -45,7 +45,7 @@ export class Requests {
   /** @throws `RequestError` for no responders or a refusal, `TimeoutError`, and the library's errors */
   ask(subject: string, payload: Uint8Array | string, { timeoutMs, headers }: { timeoutMs: number; headers?: MsgHdrs }): Promise<Msg> {
     return new Promise((resolve, reject) => {
-      const waiting: Waiting = { slot: 0, reply: '', subject, timer: setTimeout(() => this.#giveUp(waiting), timeoutMs), resolve, reject };
+      const waiting: Waiting = { slot: 0, reply: '', subject, timer: setTimeout(() => this.#onTimeout(waiting), timeoutMs), resolve, reject };
       // Slots are reused, so the reply subject has a running number too.
       this.#asked += 1;
       waiting.slot = this.#waiting.add(waiting);
@@ -85,7 +85,13 @@ export class Requests {
     else waiting.reject(noResponders(waiting.subject));
   }
 
+  /** A process that was paused reads its sockets once more: timers come first in a tick of the event loop, and the reply may have arrived meanwhile. */
+  #onTimeout(waiting: Waiting): void {
+    setImmediate(() => this.#giveUp(waiting));
+  }
+
   #giveUp(waiting: Waiting): void {
+    if (this.#waiting.get(waiting.slot) !== waiting) return;
     this.#remove(waiting);
     waiting.reject(new TimeoutError());
   }
