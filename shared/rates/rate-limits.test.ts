@@ -84,6 +84,26 @@ describe('limits of a key', () => {
 });
 
 describe('limits of a key while the cache is away', () => {
+  it('count a call once, which the cache has counted after its time', async () => {
+    let count = () => {};
+    countsFrom = new Promise((resolve) => {
+      count = resolve;
+    });
+    const limits = open();
+    const rated = await limits.admit(keyWith({ requestsPerMinute: 2, tokensPerMinute: 100 }), { callId: 'late', tokens: 40 });
+    expect(rated.isShared).toBe(false);
+    count();
+    await eventually(() => increments.filter((increment) => /:(requests|tokens):/.test(increment)).length).toBe(4);
+
+    for (const [kind, by] of [
+      ['requests', 1],
+      ['tokens', 40],
+    ] as const) {
+      const counter = rateCounterOf(kind, 'k', nowMs);
+      expect(increments).toEqual(expect.arrayContaining([`${counter} ${by}`, `${counter} -${by}`]));
+    }
+  });
+
   it('are shares of the gateways that limited a key of late', async () => {
     const [one, other] = [open(), open()];
     const key = keyWith({ requestsPerMinute: 10 });

@@ -37,6 +37,11 @@ export interface RatedCall {
   correct(usedTokens: number): void;
 }
 
+interface SharedCall extends RatedCall {
+  /** It was counted by this process instead: nothing of it counts. */
+  withdraw(): void;
+}
+
 type Refused = 'requests' | 'tokens' | 'calls';
 
 export function isRated({ requestsPerMinute, tokensPerMinute, callsAtOnce }: CallerKey['rates']): boolean {
@@ -72,10 +77,12 @@ export class RateLimits {
     const { callsAtOnce } = key.rates;
     const hold = callsAtOnce === null ? null : slots.acquire(key.id, callId, callsAtOnce);
     try {
+      const shared = this.#admitShared(key, tokens, cache, hold);
       const late = () => {
+        shared.then((counted) => counted.withdraw()).catch(() => {});
         throw new SwitchyardError('service.no_answer', 'the cache did not answer in time');
       };
-      const rated = await within(ANSWER_MS, this.#admitShared(key, tokens, cache, hold), late);
+      const rated = await within(ANSWER_MS, shared, late);
       if (this.#isAway) this.#deps.log.info({}, 'the limits of keys are counted for all processes together again');
       this.#isAway = false;
       return rated;
@@ -93,8 +100,8 @@ export class RateLimits {
     this.#slots?.stop();
   }
 
-  /** It may go on after its time, and then ends a hold that has ended. */
-  async #admitShared(key: CallerKey, tokens: number, cache: Cache, hold: SlotHold | null): Promise<RatedCall> {
+  /** It may go on after its time, and is withdrawn then; its hold has ended. */
+  async #admitShared(key: CallerKey, tokens: number, cache: Cache, hold: SlotHold | null): Promise<SharedCall> {
     const { id: keyId, rates } = key;
     const { requestsPerMinute, tokensPerMinute } = rates;
     const nowMs = this.#deps.clock.nowMs();
@@ -109,15 +116,19 @@ export class RateLimits {
     const addTokens = (by: number) => {
       if (tokensPerMinute !== null && this.#isCurrent(nowMs)) cache.increment(tokenCounter, by, RATE_COUNTER_MS).catch(() => {});
     };
-    const refused = refusalOf(rates, { requests, tokens: allTokens, hasSlot });
-    if (refused !== null) {
+    const withdraw = () => {
       hold?.release();
       addTokens(-tokens);
       if (requestsPerMinute !== null) cache.increment(requestCounter, -1, RATE_COUNTER_MS).catch(() => {});
+    };
+    const refused = refusalOf(rates, { requests, tokens: allTokens, hasSlot });
+    if (refused !== null) {
+      withdraw();
       throw this.#refusal(refused, rates, nowMs, allTokens - tokens);
     }
     return {
       isShared: true,
+      withdraw,
       release: () => addTokens(-tokens),
       end: () => hold?.release(),
       leave: () => hold?.leave(),
