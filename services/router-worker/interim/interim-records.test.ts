@@ -118,6 +118,36 @@ describe('the interim record of a running call', () => {
     under.stop();
   });
 
+  it('is an error in the log when the database refuses it, once until it is written again', async () => {
+    let [isAway, isRefused, refusals] = [true, true, 0];
+    const query: Database['query'] = (statement, parameters) => {
+      if (isAway) return Promise.reject(new SwitchyardError('service.unreachable', 'away'));
+      if (!isRefused) return database.query(statement, parameters);
+      refusals += 1;
+      return Promise.reject(Object.assign(new Error('permission denied for table interim_records'), { code: '42501' }));
+    };
+    const lines: [string, unknown][] = [];
+    const at = (level: string) => (fields: { err?: unknown }) => void lines.push([level, fields.err instanceof Error ? fields.err.message : null]);
+    const under = new InterimRecords({ database: { query }, log: { ...silentLog, info: at('info'), error: at('error') }, lookEveryMs: 5 });
+    onTestFinished(() => under.stop());
+    under.follow('gen-1', () => readRecordOf('gen-1').record);
+    expect(await under.find('gen-1')).toBeNull();
+    expect(lines).toEqual([]);
+    isAway = false;
+    await vi.waitFor(() => expect(refusals).toBeGreaterThan(2), WAIT);
+    isRefused = false;
+    await vi.waitFor(async () => expect(await recordsOf()).toHaveLength(1), WAIT);
+
+    await vi.waitFor(
+      () =>
+        expect(lines).toEqual([
+          ['error', 'permission denied for table interim_records'],
+          ['info', null],
+        ]),
+      WAIT,
+    );
+  });
+
   it('DESIGN 8: bills a call that no worker has ended, once, and settles its reservation', async () => {
     await reserve(database, 'gen-1', 'key-a', 100);
     await written('gen-1', { reserved: true, costNano: 40, finishReason: 'error' });

@@ -1,6 +1,7 @@
 import { type UsageRecord, usageRecord, usageRecordText } from '#bus/messages/usage.ts';
 import { jsonIn } from '#shared/json-in.ts';
 import type { Queryable } from '#shared/storage/database.ts';
+import { isTransientError } from '#shared/storage/transient-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { FIND_INTERIM, WRITE_INTERIM } from './interim-sql.ts';
 
@@ -41,6 +42,8 @@ export class InterimRecords {
   readonly #followed = new Set<Followed>();
   #timer: NodeJS.Timeout | null = null;
   #isWriting = false;
+  /** Whether it was logged that the database refuses a statement. */
+  #isRefused = false;
 
   constructor(deps: InterimDeps) {
     this.#deps = deps;
@@ -68,7 +71,7 @@ export class InterimRecords {
       const { rows } = await this.#deps.database.query<{ record: string }>(FIND_INTERIM, [callId]); // no fail point: reads
       return usageRecord.safeParse(jsonIn(rows[0]?.record ?? '')).data ?? null;
     } catch (error) {
-      this.#deps.log.debug({ err: error, call_id: callId }, 'the interim record of a redelivered call could not be read');
+      this.#onFailure(error, { call_id: callId }, 'the interim record of a redelivered call could not be read');
       return null;
     }
   }
@@ -84,11 +87,26 @@ export class InterimRecords {
         if (record !== null) due.push(record);
       }
       for (let at = 0; at < due.length; at += MAX_BATCH) await this.#write(due.slice(at, at + MAX_BATCH)); // no fail point: inside
+      if (due.length > 0) this.#onSuccess();
     } catch (error) {
-      this.#deps.log.debug({ err: error, calls: due.length }, 'interim records could not be written: the next ones follow');
+      this.#onFailure(error, { calls: due.length }, 'interim records could not be written: the next ones follow');
     } finally {
       this.#isWriting = false;
     }
+  }
+
+  /** A database that is away is reported elsewhere. One that refuses the statement, for its schema or a permission, is an error, logged once until a write succeeds. */
+  #onFailure(error: unknown, fields: object, message: string): void {
+    if (isTransientError(error)) this.#deps.log.debug({ err: error, ...fields }, message);
+    else if (!this.#isRefused) {
+      this.#isRefused = true;
+      this.#deps.log.error({ err: error, ...fields }, `${message} (the database refuses the statement; calls whose worker dies may not be billed)`);
+    }
+  }
+
+  #onSuccess(): void {
+    if (this.#isRefused) this.#deps.log.info({}, 'interim records are written again');
+    this.#isRefused = false;
   }
 
   /** Null: not at this look. A record that can't be made is tried again at the next one. */
