@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net';
 import type { Clock } from '../clock.ts';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import type { Cache } from '../storage/cache.ts';
@@ -14,12 +15,14 @@ interface AddressTriesOptions {
 }
 
 /**
- * Counts the tries of an address in the current minute, with those of other gateways.
+ * Counts the tries of an address in the current minute, with those of other gateways. Addresses of IPv6 count by their first 64 bits: one client has all
+ * that begin with them.
  * @returns rejects with `request.rate_limited` beyond the limit
  */
 export function addressTries({ prefix, perMinute, cache, clock }: AddressTriesOptions): (address: string) => Promise<void> {
   const local = new LocalRates();
-  const count = async (address: string) => {
+  const count = async (ip: string) => {
+    const address = clientOf(ip);
     const nowMs = clock.nowMs();
     const own = local.add(address, nowMs, { requests: 1, tokens: 0, calls: 0 }).requests;
     if (cache === null) return own;
@@ -34,4 +37,17 @@ export function addressTries({ prefix, perMinute, cache, clock }: AddressTriesOp
     const retryAfterMs = RATE_WINDOW_MS - (clock.nowMs() % RATE_WINDOW_MS);
     throw new SwitchyardError('request.rate_limited', 'Too many tries from this address', { details: { retryAfterMs } });
   };
+}
+
+/** An address of IPv4, also one that is mapped to IPv6; or the network of 64 bits, written in full. */
+function clientOf(ip: string): string {
+  const address = ip.replace(/%.*$/, '');
+  if (!isIPv6(address)) return ip;
+  const { hostname } = new URL(`http://[${address}]`);
+  const [head = '', tail] = hostname.slice(1, -1).split('::');
+  const [first, last] = [head, tail ?? ''].map((groups) => (groups === '' ? [] : groups.split(':')));
+  const groups = [...(first ?? []), ...Array<string>(8 - (first?.length ?? 0) - (last?.length ?? 0)).fill('0'), ...(last ?? [])];
+  const [high, low] = groups.slice(6).map((group) => Number.parseInt(group, 16));
+  const isMapped = groups.slice(0, 6).join(':') === '0:0:0:0:0:ffff';
+  return isMapped ? [(high ?? 0) >> 8, (high ?? 0) & 255, (low ?? 0) >> 8, (low ?? 0) & 255].join('.') : `${groups.slice(0, 4).join(':')}::/64`;
 }
