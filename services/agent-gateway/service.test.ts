@@ -26,8 +26,12 @@ afterEach(() => {
 });
 afterAll(() => deployment.close());
 
-describe('a connection without HTTP', () => {
+describe('a request that can not be served as HTTP', () => {
   it.each([
+    ['GET /health HTTP/1.1\r\n\r\n', 400],
+    ['GET /health HTTP/1.1\r\nhost: x\r\nexpect: other\r\n\r\n', 400],
+    ['CONNECT x:1 HTTP/1.1\r\nhost: x:1\r\n\r\n', 400],
+    ['GET /health /more HTTP/1.1\r\nhost: x\r\n\r\n', 400],
     ['NONSENSE\r\n\r\n', 400],
     [`GET / HTTP/1.1\r\nhost: x\r\nx-long: ${'x'.repeat(40_000)}\r\n\r\n`, 431],
     ['POST /sessions HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n', 400],

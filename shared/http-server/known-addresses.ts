@@ -39,7 +39,7 @@ class KnownAddresses {
   }
 
   #routesAt(url: string): KnownRoute[] {
-    const [path = ''] = url.split('?', 1);
+    const path = decoded(url.split('?', 1)[0] ?? '');
     return [...this.#byTemplate.values()].flatMap(({ pattern, routes }) => (pattern.test(path) ? routes : []));
   }
 }
@@ -55,4 +55,13 @@ function patternOf(template: string): RegExp {
   const pieces = template.split(/(:\w+|\*)/);
   const pattern = pieces.map((piece) => (piece === '*' ? '.*' : piece.startsWith(':') ? '[^/]+' : piece.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')));
   return new RegExp(`^${pattern.join('')}$`);
+}
+
+/** As the router reads it: escapes of `/` and other delimiters remain. */
+function decoded(path: string): string {
+  try {
+    return decodeURI(path);
+  } catch {
+    return path;
+  }
 }

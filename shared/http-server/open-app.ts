@@ -20,6 +20,7 @@ import { followRequests } from './follow-requests.ts';
 import { knowAddresses } from './known-addresses.ts';
 import { markRequests } from './mark-requests.ts';
 import { openPublicPort, type PublicPort, type WhileBooting } from './open-public-port.ts';
+import { refuseUnservable } from './refuse-unservable.ts';
 import { requestIdsBy } from './request-id.ts';
 import { closeWaitingResponses } from './waiting-responses.ts';
 import type { ZodValidation } from './zod-validation.ts';
@@ -101,6 +102,8 @@ export function openApp(rules: ServerRules, deps: AppDeps): FastifyInstance {
   const onUnroutable = deps.onUnroutable ?? ((error, request, reply) => void sendError(error, request, reply, sink));
   const app = fastify({
     ...(serverFactory && { serverFactory }),
+    // Refused in the server's own form.
+    http: { requireHostHeader: false },
     requestTimeout: requestMs,
     routerOptions: { maxParamLength: rules.maxParamCharacters },
     exposeHeadRoutes: rules.exposesHead,
@@ -117,6 +120,7 @@ export function openApp(rules: ServerRules, deps: AppDeps): FastifyInstance {
   app.decorateRequest('route', null);
   knowAddresses(app);
   installErrorReplies(app, sink, precedence);
+  refuseUnservable(app, rules.brokenRequests);
   // Before all other hooks, while the connection is certainly open.
   closeWaitingResponses(app, rules.requestsPerConnection);
   markRequests(app);

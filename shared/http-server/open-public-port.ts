@@ -113,7 +113,8 @@ function listenerOf({ probes, refusal, requestIdOf }: WhileBooting): RequestList
 
 /** Configured as Fastify's own server. */
 function newServer({ requestTimeoutMs }: PublicPortOptions): Server {
-  const server = createServer();
+  // The app refuses such requests in its own form.
+  const server = createServer({ requireHostHeader: false });
   server.keepAliveTimeout = KEEP_ALIVE_MS;
   server.requestTimeout = requestTimeoutMs;
   return server;
@@ -133,7 +134,9 @@ async function listenOnOtherAddresses(first: Server, options: PublicPortOptions)
     if (address === taken.address) continue;
     const other = newServer(options);
     other.on('request', (request, response) => first.emit('request', request, response));
+    other.on('checkExpectation', (request, response) => first.emit('request', request, response));
     other.on('clientError', (error, socket) => first.emit('clientError', error, socket));
+    other.on('connect', (request, socket) => void (first.emit('connect', request, socket) || socket.destroy()));
     other.listen({ host: address, port: taken.port, backlog });
     const isListening = await once(other, 'listening').then(
       () => true,
