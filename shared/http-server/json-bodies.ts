@@ -17,7 +17,7 @@ export interface JsonBodyRules {
   /** Called with the body before it is parsed, without its byte order mark. */
   onBody?(request: FastifyRequest, body: Buffer): void;
   /** An error for a value that no route may get; null: none. */
-  refuse?(value: unknown): Error | null;
+  refuse?(value: unknown, json: string): Error | null;
 }
 
 const BYTE_ORDER_MARK = Buffer.from('\uFEFF');
@@ -34,8 +34,9 @@ export function parseJsonBodies(app: FastifyInstance, { limitBytes, grew, schedu
       if (mayBeEmpty && body.byteLength === 0) return done(null, undefined);
       const json = withoutMark(body);
       onBody?.(request, json);
-      void parse(request, json.toString(), (error, value: unknown) => {
-        done(error === null ? (refuse?.(value) ?? null) : faultOf(json, error), value);
+      const text = json.toString();
+      void parse(request, text, (error, value: unknown) => {
+        done(error === null ? (refuse?.(value, text) ?? null) : faultOf(json, error), value);
       });
     };
     readBody({ headers: request.headers, payload, limitBytes, grew: (bytes) => grew(request, bytes) }, (error, body) => {

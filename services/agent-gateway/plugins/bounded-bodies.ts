@@ -5,7 +5,7 @@ import { bodyIsAnnounced, parseJsonBodies } from '#shared/http-server/json-bodie
 import { LargeBodyQueue } from '#shared/http-server/large-body-queue.ts';
 import { nestingViolation } from '#shared/json-schema.ts';
 import { limits } from '../limits.ts';
-import { invalidField } from './error-reply.ts';
+import { changedInteger, invalidField } from './error-reply.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -44,9 +44,9 @@ export function acceptJsonOnly(app: FastifyInstance): void {
     grew: (request, bytes) => request.bodyShare?.grew(bytes),
     schedule: (sizeBytes, handle) => largeBodies.run(sizeBytes, handle),
     mayBeEmpty: true,
-    refuse(value) {
+    refuse(value, json) {
       const tooDeep = nestingViolation(value);
-      return tooDeep === null ? null : invalidField(tooDeep.path, tooDeep.message);
+      return tooDeep === null ? changedInteger(json) : invalidField(tooDeep.path, tooDeep.message);
     },
   });
 }

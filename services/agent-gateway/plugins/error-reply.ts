@@ -3,6 +3,7 @@ import { errorCatalogue, SwitchyardError } from '#shared/errors/switchyard-error
 import type { BrokenRequests } from '#shared/http-server/broken-requests.ts';
 import type { ErrorReply, ErrorRules } from '#shared/http-server/error-replies.ts';
 import { isTransientError } from '#shared/storage/transient-error.ts';
+import { inexactInteger } from '#shared/inexact-integer.ts';
 
 /** Overload and restarts last seconds; clients add jitter. */
 const RETRY_AFTER_SECONDS = 1;
@@ -84,6 +85,13 @@ export function noSuchSession(): SwitchyardError {
 /** The same for an unknown name and a routine without a webhook. */
 export function noSuchWebhook(): SwitchyardError {
   return new SwitchyardError('request.not_found', 'there is no webhook with this name');
+}
+
+/** Null: all integers of the body are kept as they are. It must be valid JSON. */
+export function changedInteger(json: string): SwitchyardError | null {
+  const integer = inexactInteger(json);
+  if (integer === null) return null;
+  return new SwitchyardError('request.invalid', `the integer ${integer} can not be kept exactly, as it is larger than 2^53: send it as a string`);
 }
 
 /**

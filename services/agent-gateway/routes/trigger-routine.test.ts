@@ -110,7 +110,16 @@ describe('refusals', () => {
     const reply = await trigger('triage', { callback_url: DONE, input, session_id: 'ses_unknown' });
 
     expect(reply.statusCode).toBe(400);
-    expect(reply.json()).toEqual({ error: expect.stringContaining('input_schema'), code: 'validation_failed', path, schema_path: schemaPath });
+    const error = expect.stringMatching(/ input_schema: (\/claim is missing|\/claim must be a string|\/parts\/1 must be an integer)$/);
+    expect(reply.json()).toEqual({ error, code: 'validation_failed', path, schema_path: schemaPath });
+  });
+
+  it('answers 400 to an integer that would be changed, wherever it stands, and names it', async () => {
+    const payload = JSON.stringify({ callback_url: DONE, input: { claim: 'x' }, metadata: { order: 'NUMBER' } }).replace('"NUMBER"', '9007199254740993');
+    const reply = await (await app()).inject({ method: 'POST', url: '/routines/triage/trigger', headers: { ...BEARER, 'content-type': 'application/json' }, payload });
+
+    expect([reply.statusCode, reply.json().code]).toEqual([400, 'validation_failed']);
+    expect(reply.json().error).toContain('9007199254740993');
   });
 
   it('reads an absent input as an empty one', async () => {

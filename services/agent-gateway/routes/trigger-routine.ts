@@ -8,6 +8,7 @@ import { contextOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import { traceContextOf } from '#shared/telemetry/trace-context.ts';
 import type { RunAcceptance, RunRequest } from '../accept-runs.ts';
 import type { SessionLog } from '../feed/session-log.ts';
+import { inputViolation } from '../input-violation.ts';
 import type { TriggerableRoutine } from '../routines.ts';
 import type { RunRows } from '../run-rows.ts';
 import { idempotencyKeyOf } from './idempotency-key.ts';
@@ -81,9 +82,9 @@ function checkTrigger({ checkCallbackUrl }: TriggerRoutineDeps, routine: Trigger
   }
   const violation = routine.violationOf(input);
   if (violation === null) return;
-  const { path, schemaPath, keyword, message } = violation;
+  const { path, schemaPath, keyword } = violation;
   const details = { path, schema_path: schemaPath, keyword };
-  throw new SwitchyardError('request.invalid', `the input does not fit the routine's input_schema: ${path === '' ? 'it' : path} ${message}`, { details });
+  throw new SwitchyardError('request.invalid', `the input does not fit the routine's input_schema: ${inputViolation(violation)}`, { details });
 }
 
 const customerFace = z.object({ customer_id: z.string() });
