@@ -6,6 +6,7 @@ import type { HttpExchange } from '#shared/http/client.ts';
 import type { Outbound } from '#shared/http/outbound.ts';
 import type { CallSignal } from '../call-signal.ts';
 import { beginExchange, type JsonRequest, type JsonSender } from './http-stream/begin-exchange.ts';
+import type { Secrets } from './http-stream/quoted-secrets.ts';
 import { SilenceGuard } from './http-stream/silence-guard.ts';
 import { type DescribeError, toBreak, toRefusal, type Upstream } from './http-stream/to-error.ts';
 import { requestVectors, type VectorDialect } from './http-stream/vectors.ts';
@@ -58,6 +59,8 @@ export interface HttpDialect {
 }
 
 const UNFINISHED = 'closed the stream before it had finished';
+/** Of answers in some dialect. */
+const ANSWER_TYPES: ReadonlySet<string> = new Set(['text/event-stream', 'application/json', 'application/vnd.amazon.eventstream']);
 /** Without parameters. */
 const MEDIA_TYPE = /^[a-z]+\/[\w.+-]{1,80}/i;
 
@@ -67,7 +70,7 @@ export interface HttpStreamOptions {
   /** With the path that all requests share. */
   baseUrl: string;
   /** Masked in errors, since upstreams quote it; null: none is sent. A function: it changes. */
-  apiKey: string | null | (() => string | null);
+  apiKey: string | null | (() => Secrets);
   connectTimeoutMs: number;
   outbound: Outbound;
   clock: Clock;
@@ -143,8 +146,7 @@ async function stream(sender: Sender, call: ProviderCall, signal: CallSignal, on
 /** Nothing of it was an answer. It may be a page of a proxy: its media type says what came, and its text is not quoted. */
 function unreadable(contentType: string): string {
   const mediaType = MEDIA_TYPE.exec(contentType)?.[0].toLowerCase();
-  const isKnown = mediaType === undefined || mediaType === 'text/event-stream' || mediaType === 'application/json';
-  return isKnown ? UNFINISHED : `answered with ${mediaType}, which held no answer`;
+  return mediaType === undefined || ANSWER_TYPES.has(mediaType) ? UNFINISHED : `answered with ${mediaType}, which held no answer`;
 }
 
 /** Without the request, whose body would be retained until the answer's end. */

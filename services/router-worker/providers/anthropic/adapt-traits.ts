@@ -10,13 +10,13 @@ const ADAPTATIONS: readonly (readonly [words: RegExp, traits: Partial<ModelTrait
   [/thinking.{0,10}(?:type.{0,10})?enabled|budget_tokens/i, { thinking: 'adaptive' }],
   [/adaptive/i, { thinking: 'budget' }],
   [/xhigh/i, { hasHighestEffort: false }],
-  [/temperature|top_p|top_k/i, { takesSampling: false }],
-  [/output_config|output_format|structured output|\bstrict\b/i, { takesSchema: false }],
-  [/tool_choice/i, { takesForcedTool: false }],
+  [/temperature|top_?[pk]\b/i, { takesSampling: false }],
+  [/output_?config|output_?format|structured output|\bstrict\b/i, { takesSchema: false }],
+  [/tool_?choice/i, { takesForcedTool: false }],
 ];
 
 /** The traits that a 400 shows; null for other errors. @param text the error's body */
-export function adaptTraits(text: string, traits: ModelTraits): ModelTraits | null {
+export function adaptTraits<Traits extends ModelTraits>(text: string, traits: Traits): Traits | null {
   const message = describeError(errorIn(text)).message ?? '';
   if (!UNSUPPORTED.test(message)) return null;
   for (const [words, changes] of ADAPTATIONS) {

@@ -1,5 +1,6 @@
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { UpstreamRequest } from '../provider.ts';
+import type { Message } from './blocks.ts';
 import { closedSchema } from './closed-schema.ts';
 import { limitBreakpoints } from './limit-breakpoints.ts';
 import type { ModelTraits } from './model-traits.ts';
@@ -43,7 +44,13 @@ export function toRequest(
   const schema = schemaOf(request);
   const answerSchema = traits.takesSchema ? null : schema;
   const { tools, choice, answerTool, isForced } = toTools(request, { traits, isEager, messages, answerSchema, searchesWeb });
-  const { thinking, effort } = toThinking(request, { traits, maxTokens, messages, isToolForced: isForced });
+  const { thinking, effort } = toThinking(request, {
+    traits,
+    maxTokens,
+    isContinued: messages.at(-1)?.role === 'assistant',
+    lacksThinking: lacksThinking(messages),
+    isToolForced: isForced,
+  });
   if (isJsonWithoutSchema(request, schema)) system.push({ ...JSON_INSTRUCTION });
   const mark = cacheControlOf(request);
   limitBreakpoints([...tools, ...system, ...messages.flatMap(({ content }) => content)], mark === undefined ? 0 : 1);
@@ -67,6 +74,13 @@ export function toRequest(
     stream: true,
   };
   return { body, answerTool };
+}
+
+function lacksThinking(messages: readonly Message[]): boolean {
+  const last = messages.findLast(({ role }) => role === 'assistant');
+  const isCalling = last?.content.some(({ type }) => type === 'tool_use') ?? false;
+  const first = last?.content[0]?.type;
+  return isCalling && first !== 'thinking' && first !== 'redacted_thinking';
 }
 
 function schemaOf({ response_format: format }: ChatRequest): Record<string, unknown> | null {

@@ -1,6 +1,5 @@
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { EFFORT_SHARES, type Effort, type RequestedReasoning, requestedReasoning } from '../reasoning.ts';
-import type { Message } from './blocks.ts';
 import type { ModelTraits } from './model-traits.ts';
 
 const MIN_BUDGET_TOKENS = 1_024;
@@ -17,7 +16,10 @@ export interface Thinking {
 export interface ThinkingContext {
   traits: ModelTraits;
   maxTokens: number;
-  messages: readonly Message[];
+  /** Whether the last message is an answer that the model is to continue. */
+  isContinued: boolean;
+  /** Whether the last answer has tool calls and not its thinking: clients drop it, and the API then refuses to continue the turn with thinking. */
+  lacksThinking: boolean;
   /** Whether the model must call a tool, which excludes thinking. */
   isToolForced: boolean;
 }
@@ -28,23 +30,15 @@ export interface ThinkingContext {
  */
 export function toThinking(request: ChatRequest, context: ThinkingContext): Thinking {
   const requested = requestedReasoning(request, context.maxTokens);
-  const isExcluded = context.isToolForced || context.messages.at(-1)?.role === 'assistant';
+  const isExcluded = context.isToolForced || context.isContinued;
   return context.traits.thinking === 'budget' ? budgeted(requested, context, isExcluded) : adaptive(requested, request, context, isExcluded);
 }
 
-function budgeted(requested: RequestedReasoning | null, { maxTokens, messages }: ThinkingContext, isExcluded: boolean): Thinking {
-  if (requested === null || requested.isOff || isExcluded || maxTokens <= MIN_BUDGET_TOKENS || lacksThinking(messages)) return {};
+function budgeted(requested: RequestedReasoning | null, { maxTokens, lacksThinking }: ThinkingContext, isExcluded: boolean): Thinking {
+  if (requested === null || requested.isOff || isExcluded || maxTokens <= MIN_BUDGET_TOKENS || lacksThinking) return {};
   const asked = requested.budgetTokens ?? Math.floor(maxTokens * EFFORT_SHARES[requested.effort]);
   const budget = Math.max(Math.min(asked, MAX_BUDGET_TOKENS), MIN_BUDGET_TOKENS);
   return { thinking: { type: 'enabled', budget_tokens: Math.min(budget, maxTokens - 1) } };
-}
-
-/** Clients drop reasoning; then the API refuses to continue the turn with thinking. */
-function lacksThinking(messages: readonly Message[]): boolean {
-  const last = messages.findLast(({ role }) => role === 'assistant');
-  const isCalling = last?.content.some(({ type }) => type === 'tool_use') ?? false;
-  const first = last?.content[0]?.type;
-  return isCalling && first !== 'thinking' && first !== 'redacted_thinking';
 }
 
 function adaptive(requested: RequestedReasoning | null, { verbosity }: ChatRequest, { traits }: ThinkingContext, isExcluded: boolean): Thinking {

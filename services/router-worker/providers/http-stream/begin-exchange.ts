@@ -6,6 +6,7 @@ import type { SilenceGuard } from './silence-guard.ts';
 import { type Refusal, toUnreachable, type Upstream } from './to-error.ts';
 
 const MAX_ERROR_BYTES = 64 * 1024;
+const OF_ALL = { accept: 'text/event-stream', 'content-type': 'application/json', 'user-agent': 'switchyard' };
 
 /** A POST of JSON. */
 export interface JsonRequest {
@@ -14,6 +15,8 @@ export interface JsonRequest {
   /** Beside those of every JSON request. */
   headers: Readonly<Record<string, string>>;
   body: Record<string, unknown>;
+  /** Headers that depend on the body, such as its signature. Absent: none. @throws SwitchyardError */
+  sign?(body: string): Promise<Readonly<Record<string, string>>>;
 }
 
 export interface JsonSender {
@@ -32,7 +35,7 @@ interface Begun {
 /** Sends a request until the headers of its answer. @throws as `ProviderAdapter.stream` for an upstream that can't be reached */
 export async function beginExchange({ client, clock, upstream }: JsonSender, request: JsonRequest, guard: SilenceGuard): Promise<Begun> {
   guard.throwIfOver();
-  const exchange = post(client, request);
+  const exchange = request.sign === undefined ? post(client, request) : await signedPost(client, request, guard);
   guard.watch(exchange);
   try {
     await exchange.begun();
@@ -47,10 +50,15 @@ export async function beginExchange({ client, clock, upstream }: JsonSender, req
 
 /** Not async, and separate: the frame of its caller would keep the body's text until the upstream answers. */
 function post(client: HttpClient, { path, headers, body }: JsonRequest): HttpExchange {
-  return client.post(path, {
-    headers: { accept: 'text/event-stream', 'content-type': 'application/json', 'user-agent': 'switchyard', ...headers },
-    body: JSON.stringify(body),
-  });
+  return client.post(path, { headers: { ...OF_ALL, ...headers }, body: JSON.stringify(body) });
+}
+
+/** Likewise separate. The time of the signature counts to that of the answer. */
+async function signedPost(client: HttpClient, request: JsonRequest, guard: SilenceGuard): Promise<HttpExchange> {
+  const body = JSON.stringify(request.body);
+  const signed = await request.sign?.(body);
+  guard.throwIfOver();
+  return client.post(request.path, { headers: { ...OF_ALL, ...request.headers, ...signed }, body });
 }
 
 async function readText(exchange: HttpExchange): Promise<string> {

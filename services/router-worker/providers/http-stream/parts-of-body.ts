@@ -24,7 +24,8 @@ export function partsOfStream(reader: EventReader): AnswerReader['partsOf'] {
   return (piece) => reader.readEvents(piece === null ? sse.end() : sse.read(piece));
 }
 
-function partsOfWhole(reader: EventReader): AnswerReader['partsOf'] {
+/** An answer that is one JSON body. */
+export function partsOfWhole(reader: Pick<EventReader, 'ended' | 'readWhole'>): AnswerReader['partsOf'] {
   const body = new BoundedText(MAX_EVENT_CHARS);
   return (piece) => {
     if (reader.ended || (piece !== null && body.add(piece))) return [];

@@ -1,5 +1,8 @@
 import { keyMask } from './key-mask.ts';
 
+/** One or several; null: none. */
+export type Secrets = string | readonly string[] | null;
+
 const MASK = '[redacted]';
 /** Errors nest a level or two. */
 const MAX_DEPTH = 16;
@@ -12,12 +15,14 @@ const URL_IN_TEXT = /\b([a-z][a-z0-9+.-]{0,20}:\\?\/\\?\/)(?:[^\s"'<>/?#@\\]*@)?
 const SECRET_PARAMETER = /([?&][a-z0-9_.-]{0,40}(?:key|token|secret|signature|sig|password|credential)=)[^\s&"'<>]+/gi;
 
 /**
- * Masks an upstream's error: our credential in any encoding (key-mask.ts), and user, password, query and fragment of URLs, since signed URLs grant access.
+ * Masks an upstream's error: our credentials in any encoding (key-mask.ts), and user, password, query and fragment of URLs, since signed URLs grant access.
  *
- * @param apiKey null when none was sent
+ * @param secrets null when none was sent
  */
-export function withoutSecrets(value: unknown, apiKey: string | null): unknown {
-  return masked(value, apiKey === null || apiKey === '' ? (text) => text : maskOf(apiKey), 0);
+export function withoutSecrets(value: unknown, secrets: Secrets): unknown {
+  const all = typeof secrets === 'string' ? [secrets] : (secrets ?? []);
+  const maskers = all.filter((secret) => secret !== '').map(maskOf);
+  return masked(value, (text) => maskers.reduce((rest, mask) => mask(rest), text), 0);
 }
 
 /** By key. */

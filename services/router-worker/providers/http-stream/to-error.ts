@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { shortened } from '#shared/errors/shortened.ts';
 import { type ErrorCode, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ErrorEvent } from './error-event.ts';
-import { withoutSecrets } from './quoted-secrets.ts';
+import { type Secrets, withoutSecrets } from './quoted-secrets.ts';
 
 const MAX_RAW_CHARS = 8_192;
 const MAX_REASON_CHARACTERS = 500;
@@ -21,8 +21,12 @@ export interface UpstreamError {
   retryAfterMs?: number;
 }
 
-/** Reads a dialect's error: the value of `error` in a JSON body or event, or else the whole body. Null: the body was not JSON. Never throws. */
-export type DescribeError = (error: unknown) => UpstreamError;
+/**
+ * Reads a dialect's error: the value of `error` in a JSON body or event, or else the whole body. Null: the body was not JSON. Never throws.
+ *
+ * @param header of the response; absent: the error came within a 200
+ */
+export type DescribeError = (error: unknown, header?: Refusal['header']) => UpstreamError;
 
 export interface Refusal {
   status: number;
@@ -35,7 +39,7 @@ export interface Refusal {
 export interface Upstream {
   name: string;
   /** Masked in errors, since upstreams quote it. */
-  apiKey: string | null;
+  apiKey: Secrets;
   describeError: DescribeError;
 }
 
@@ -53,7 +57,7 @@ export function errorIn(text: string): unknown {
 export function toRefusal(upstream: Upstream, { status, header, text, nowMs }: Refusal): SwitchyardError {
   const quoted = errorIn(text);
   const error = withoutSecrets(quoted ?? text, upstream.apiKey);
-  const parsed = upstream.describeError(quoted === null ? null : error);
+  const parsed = upstream.describeError(quoted === null ? null : error, header);
   const meant = parsed.status ?? status;
   const code = codeOf(meant, parsed);
   const reason = parsed.message ?? `it answered ${status}`;
