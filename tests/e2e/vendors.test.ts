@@ -4,22 +4,28 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { freeFolder } from '../helpers/free-folder.ts';
 import { type Standalone, startStandalone } from '../helpers/start-standalone.ts';
 import { openAnthropicUpstream, understood as readByAnthropic } from '../upstreams/anthropic-upstream.ts';
+import { openBedrockUpstream, understood as readByAmazon } from '../upstreams/bedrock-upstream.ts';
 import { openGeminiUpstream, understood as readByGoogle } from '../upstreams/gemini-upstream.ts';
 import type { RecordingUpstream } from '../upstreams/loopback-upstream.ts';
 import { openResponsesUpstream, understood as readByOpenAi } from '../upstreams/responses-upstream.ts';
 
 const SECRET = 'vendor-secret-0123456789';
 const TOOL = { type: 'function', function: { name: 'look', parameters: { type: 'object', properties: {} } } };
-const MODELS = { anthropic: 'claude-opus-4-6', gemini: 'gemini-3-flash', responses: 'gpt-5' } as const;
-const KINDS = ['anthropic', 'gemini', 'responses'] as const;
+const MODELS = { anthropic: 'claude-opus-4-6', gemini: 'gemini-3-flash', bedrock: 'eu.anthropic.claude-opus-4-6-v1', responses: 'gpt-5' } as const;
+const KINDS = ['anthropic', 'gemini', 'bedrock', 'responses'] as const;
 type Kind = (typeof KINDS)[number];
 
-const read = { anthropic: readByAnthropic, gemini: readByGoogle, responses: readByOpenAi };
+const read = { anthropic: readByAnthropic, gemini: readByGoogle, bedrock: readByAmazon, responses: readByOpenAi };
 let upstreams: Record<Kind, RecordingUpstream>;
 let standalone: Standalone;
 
 beforeAll(async () => {
-  upstreams = { anthropic: await openAnthropicUpstream(), gemini: await openGeminiUpstream(), responses: await openResponsesUpstream() };
+  upstreams = {
+    anthropic: await openAnthropicUpstream(),
+    gemini: await openGeminiUpstream(),
+    bedrock: await openBedrockUpstream(),
+    responses: await openResponsesUpstream(),
+  };
   const path = join(await freeFolder('vendors'), 'router.json');
   const config = {
     providers: [

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { post } from '../../services/router-gateway/test-support/http-client.ts';
 import type { UpstreamScenario } from '../../services/router-worker/providers/conformance/under-test.ts';
 import { eventually } from '../helpers/eventually.ts';
-import { DIALECTS, type DialectName, openUpstreamOf, UPSTREAM_MODELS } from '../helpers/four-dialects.ts';
+import { DIALECTS, type DialectName, openUpstreamOf, UPSTREAM_MODELS } from '../helpers/http-dialects.ts';
 import { openRouterInProcess, type RouterInProcess } from '../helpers/router-in-process.ts';
 import type { RecordingUpstream } from '../upstreams/loopback-upstream.ts';
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { post } from '../../services/router-gateway/test-support/http-client.ts';
 import { eventually } from '../helpers/eventually.ts';
-import { DIALECTS, type DialectName, openUpstreamOf, UPSTREAM_MODELS } from '../helpers/four-dialects.ts';
+import { DIALECTS, type DialectName, openUpstreamOf, UPSTREAM_MODELS } from '../helpers/http-dialects.ts';
 import { inParallel } from '../helpers/in-parallel.ts';
 import { watchPauses } from '../helpers/pauses.ts';
 import { openRouterInProcess, type RouterInProcess } from '../helpers/router-in-process.ts';

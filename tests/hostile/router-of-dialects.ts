@@ -1,4 +1,4 @@
-import { DIALECTS, openUpstreamOf, UPSTREAM_MODELS } from '../helpers/four-dialects.ts';
+import { DIALECTS, openUpstreamOf, UPSTREAM_MODELS } from '../helpers/http-dialects.ts';
 import { openRouterInProcess, type RouterInProcess } from '../helpers/router-in-process.ts';
 import type { RecordingUpstream } from '../upstreams/loopback-upstream.ts';
 

@@ -30,6 +30,7 @@ adapterConformance('the Anthropic adapter', {
     { text: null, signature: 'c2VjcmV0' },
   ],
   countsCacheWrites: true,
+  countsReasoning: true,
 });
 
 async function open(options: { auth?: 'x-api-key' | 'bearer'; beta?: string[] } = {}) {

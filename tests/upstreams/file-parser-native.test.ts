@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dataUrlOf, textPdf } from '../../services/router-worker/pipeline/test-support/pdf-files.ts';
 import { openAnthropicUpstream } from './anthropic-upstream.ts';
+import { openBedrockUpstream } from './bedrock-upstream.ts';
 import { openGeminiUpstream } from './gemini-upstream.ts';
 import type { RecordingUpstream } from './loopback-upstream.ts';
 import { openPluginWorker } from './plugin-worker.ts';
@@ -8,7 +9,7 @@ import { openResponsesUpstream } from './responses-upstream.ts';
 
 const INVOICE = textPdf(['Invoice 7']);
 const DATA = INVOICE.toString('base64');
-const open = { anthropic: openAnthropicUpstream, gemini: openGeminiUpstream, responses: openResponsesUpstream };
+const open = { anthropic: openAnthropicUpstream, bedrock: openBedrockUpstream, gemini: openGeminiUpstream, responses: openResponsesUpstream };
 type Kind = keyof typeof open;
 const kinds = Object.keys(open) as Kind[];
 
@@ -44,6 +45,7 @@ const lastSent = (kind: Kind) => JSON.stringify(upstreams.get(kind)?.requests.at
 describe('router-facts 6.3: endpoints whose dialect takes PDFs', () => {
   it.each<[Kind, object]>([
     ['anthropic', { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: DATA }, title: 'invoice.pdf' }],
+    ['bedrock', { document: { format: 'pdf', name: 'invoice', source: { bytes: DATA } } }],
     ['gemini', { inlineData: { mimeType: 'application/pdf', data: DATA } }],
     ['responses', { type: 'input_file', filename: 'invoice.pdf', file_data: dataUrlOf(INVOICE) }],
   ])('get them as they are (%s), where they say nothing else', async (kind, form) => {

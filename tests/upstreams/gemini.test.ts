@@ -49,6 +49,7 @@ adapterConformance('the Gemini adapter', {
   model: MODEL,
   returnedReasoning: [{ text: null, signature: 'c2lnbmVk' }],
   countsCacheWrites: false,
+  countsReasoning: true,
 });
 
 interface Options {

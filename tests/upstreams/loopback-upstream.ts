@@ -43,7 +43,20 @@ export interface UpstreamDialect {
   errorEvent(code: number | string): string;
   /** An event cut in the middle. */
   malformed: string;
+  /** Headers of a refusal; absent: none beside those of JSON. */
+  refusalHeaders?(refusal: NonNullable<UpstreamScenario['refuse']>): Record<string, string>;
+  /** How events are framed; absent: as server-sent events. */
+  framing?: Framing;
 }
+
+interface Framing {
+  contentType: string;
+  frame(data: string): Uint8Array;
+  /** The begin of a frame that is longer than any reader accepts. */
+  endlessHead: Uint8Array;
+}
+
+const SERVER_SENT_EVENTS = 'text/event-stream; charset=utf-8';
 
 export interface RecordingUpstream extends LoopbackUpstream {
   /** Without questions of the agent's engine. */
@@ -138,17 +151,18 @@ async function play(dialect: UpstreamDialect, scenario: UpstreamScenario, respon
   if (fault === 'silent') return;
   if (fault === 'hang-up') return breakOff();
   if (scenario.headersAfterMs) await after(scenario.headersAfterMs);
-  if (refuse) return sendJson(response, refuse.status, dialect.refusalBody(refuse), refuse.headers);
+  if (refuse) return sendJson(response, refuse.status, dialect.refusalBody(refuse), { ...dialect.refusalHeaders?.(refuse), ...refuse.headers });
   if (scenario.isWhole) return sendJson(response, 200, dialect.wholeAnswer(scenario));
   if (fault === 'garbage') {
     response.writeHead(200, { 'content-type': 'text/html' }).end('<html>data: a proxy of the provider says hello</html>\n\n');
     return;
   }
-  response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });
+  response.writeHead(200, { 'content-type': dialect.framing?.contentType ?? SERVER_SENT_EVENTS });
   response.flushHeaders();
   const send = async (data: string) => {
     const name = dialect.eventName?.(data) ?? null;
-    const bytes = Buffer.from(`${name === null ? '' : `event: ${name}${newline}`}data: ${data}${newline}${newline}`);
+    const text = `${name === null ? '' : `event: ${name}${newline}`}data: ${data}${newline}${newline}`;
+    const bytes = dialect.framing?.frame(data) ?? Buffer.from(text);
     for (let at = 0; at < bytes.length && !response.destroyed; at += pieceBytes) await write(response, bytes.subarray(at, at + pieceBytes));
   };
   const events = dialect.eventsOf(scenario);
@@ -191,7 +205,7 @@ async function misbehave(dialect: UpstreamDialect, { fault, errorCode }: Upstrea
       response.end();
       return;
     case 'endless-line':
-      await write(response, Buffer.from('data: '));
+      await write(response, dialect.framing?.endlessHead ?? Buffer.from('data: '));
       for (let bytes = 0; bytes < ENDLESS_BYTES && !response.destroyed; bytes += WRITE_BYTES) await write(response, Buffer.alloc(WRITE_BYTES, 'x'));
       return;
     default:

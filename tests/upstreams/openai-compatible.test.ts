@@ -26,6 +26,7 @@ adapterConformance('the OpenAI-compatible adapter', {
   model: 'loopback-model',
   returnedReasoning: [],
   countsCacheWrites: false,
+  countsReasoning: true,
 });
 
 const PICKY = {

@@ -54,6 +54,7 @@ for (const [profile, vendor] of VENDORS) {
       model: 'loopback-model',
       returnedReasoning: [...SENT_BACK[vendor.takesBack]],
       countsCacheWrites: false,
+      countsReasoning: true,
     },
     { isVariant: tier !== 'deep' },
   );

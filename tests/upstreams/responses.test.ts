@@ -26,6 +26,7 @@ adapterConformance('the Responses adapter', {
   model: MODEL,
   returnedReasoning: [{ text: 'let me see', signature: 'c2lnbmVk' }],
   countsCacheWrites: false,
+  countsReasoning: true,
 });
 
 it('leaves out what a model refuses, and remembers that a model has no encrypted reasoning', async () => {

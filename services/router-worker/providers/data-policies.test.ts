@@ -13,6 +13,8 @@ const blocks: Record<string, unknown>[] = [
   { kind: 'anthropic', api_key, ...policy },
   { kind: 'gemini', api_key },
   { kind: 'gemini', api_key, ...policy },
+  { kind: 'bedrock', region: 'eu-central-1', api_key },
+  { kind: 'bedrock', region: 'eu-central-1', api_key, ...policy },
   { kind: 'responses', ...url },
   { kind: 'responses', ...url, ...policy },
   { kind: 'openai-compatible', base_url: 'https://api.openai.com/v1', api_key },

@@ -8,6 +8,7 @@ import { openOutbound } from '#shared/http/outbound.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { SharedOpened } from '../shared-opened.ts';
 import { anthropicDialect } from './anthropic/dialect.ts';
+import { bedrockDialect } from './bedrock/dialect.ts';
 import type { AdapterSettings, ConfiguredProvider, Dialect } from './dialect.ts';
 import { geminiDialect } from './gemini/dialect.ts';
 import { openAiCompatibleDialect } from './openai-compatible/dialect.ts';
@@ -21,6 +22,7 @@ const dialects: readonly [Dialect, ...Dialect[]] = [
   openAiCompatibleDialect,
   anthropicDialect,
   geminiDialect,
+  bedrockDialect,
   responsesDialect,
   scriptedDialect,
   sentenceEncoderDialect,

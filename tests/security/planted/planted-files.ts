@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { freeFolder } from '../../helpers/free-folder.ts';
 import { ECHOES } from './echoing-servers.ts';
 
-export const KINDS = ['openai-compatible', 'anthropic', 'gemini', 'responses'] as const;
+export const KINDS = ['openai-compatible', 'anthropic', 'gemini', 'bedrock', 'responses'] as const;
 export const PLAIN = 'openai-compatible/plain';
 export const ROUTINE = 'note-it';
 export const WEBHOOK = 'shop';

@@ -31,7 +31,7 @@ export function oddUpstreamCases(underTest: () => AdapterUnderTest): void {
       expect({ failure, text }).toEqual({ failure: null, text: 'Hello there' });
       expect(parts).toEqual(expect.arrayContaining([{ type: 'finish', reason: 'stop', nativeReason: expect.any(String) }]));
       expect(parts.flatMap((part) => (part.type === 'usage' ? [part.usage] : []))).toMatchObject([
-        { promptTokens: 12, completionTokens: 5, cachedTokens: 3, reasoningTokens: 1 },
+        { promptTokens: 12, completionTokens: 5, cachedTokens: 3, reasoningTokens: underTest().target.countsReasoning ? 1 : 0 },
       ]);
     });
 

@@ -18,7 +18,7 @@ export function plainAnswerCases(underTest: () => AdapterUnderTest): void {
               promptTokens: 12,
               completionTokens: 5,
               cachedTokens: 3,
-              reasoningTokens: 1,
+              reasoningTokens: underTest().target.countsReasoning ? 1 : 0,
               ...(underTest().target.countsCacheWrites ? { cacheWriteTokens: 4 } : {}),
             }),
           },

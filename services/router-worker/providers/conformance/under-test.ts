@@ -81,6 +81,8 @@ export interface ConformanceTarget {
   returnedReasoning: UnderstoodRequest['turns'][number]['reasoning'];
   /** Whether the upstream counts what it writes to its cache; it writes 4 tokens then. */
   countsCacheWrites: boolean;
+  /** Whether the upstream counts the tokens of its reasoning. */
+  countsReasoning: boolean;
   openUpstream(): Promise<LoopbackUpstream>;
   /** @param baseUrl has no listener when the suite tries a dead upstream */
   openAdapter(options: { baseUrl: string; apiKey: string }): ProviderAdapter & { close(): Promise<void> };
