@@ -79,6 +79,54 @@ describe('a dispatched item', () => {
     await expect(item.working()).rejects.toMatchObject({ code: 'bus.lease_lost' });
   });
 
+  it('DESIGN 6 rule 4: is extended by what the bus confirms while its lease runs, and not behind that', () => {
+    vi.useFakeTimers();
+    try {
+      const { item } = take({ deliveredAt: performance.now() });
+      vi.advanceTimersByTime(30_000);
+      item.onConfirmed(performance.now() - 5_000);
+      vi.advanceTimersByTime(34_000);
+      expect(item.hasLease()).toBe(true);
+      vi.advanceTimersByTime(2_000);
+      item.onConfirmed(performance.now());
+      expect(item.hasLease()).toBe(false);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('DESIGN 6 rule 4: is not extended beyond its publisher’s wait before a heartbeat has named it', () => {
+    vi.useFakeTimers();
+    try {
+      const { item } = take({ deliveredAt: performance.now() - 30_000 });
+      vi.advanceTimersByTime(9_000);
+      item.onConfirmed(performance.now());
+      expect(item.leaseEndsAt() - performance.now()).toBe(LEASE_MS * 0.9 - 39_000);
+      vi.advanceTimersByTime(12_000);
+      item.onConfirmed(performance.now());
+      expect(item.leaseEndsAt() - performance.now()).toBe((2 / 3) * LEASE_MS);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('DESIGN 6: goes on once the bus has content of it, at a worker that is late: its publisher gives it to no other', () => {
+    vi.useFakeTimers();
+    try {
+      const [{ item: shown }, { item: unread }, { item: empty }] = [take(), take(), take()];
+      for (const item of [shown, unread]) item.noteContent();
+      for (const item of [shown, empty]) item.onShown();
+      vi.advanceTimersByTime(LEASE_MS);
+      expect([shown, unread, empty].map((item) => item.hasLease())).toEqual([true, false, false]);
+      unread.onShown();
+      expect(unread.hasLease()).toBe(false);
+      vi.advanceTimersByTime(4 * LEASE_MS);
+      expect(shown.hasLease()).toBe(false);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   it('is not stored by a worker whose lease is over: its publisher dispatches it again', async () => {
     const { item, stored } = take({ deliveredAt: performance.now() - LEASE_MS });
     await item.nak(0);

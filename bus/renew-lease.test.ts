@@ -110,6 +110,21 @@ describe.each([
     expect(onLost).toHaveBeenCalledTimes(1);
   });
 
+  it('DESIGN 6: is held behind its renewals by an item whose lease was extended meanwhile, and no longer', async () => {
+    const onLost = vi.fn();
+    let leaseEndsAt = performance.now() + 3 * times.ackWaitMs;
+    const settled = async () => {};
+    const working = () => new Promise<void>(() => {});
+    const item: WorkItem = { messageId: 'm', body: '', deliveryCount: 1, publishedAtMs: 0, ack: settled, nak: settled, term: settled, working };
+    renewLease({ ...item, leaseEndsAt: () => leaseEndsAt }, times, { onLost, deadlines: new Deadlines(), log: silentLog });
+    await vi.advanceTimersByTimeAsync(2 * times.ackWaitMs);
+    leaseEndsAt += times.ackWaitMs;
+    await vi.advanceTimersByTimeAsync(2 * times.ackWaitMs - 1);
+    expect(onLost).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(10);
+    expect(onLost).toHaveBeenCalledTimes(1);
+  });
+
   it('DESIGN 6 rule 4: is lost at its end at the latest by a process that was paused and gets no reply', async () => {
     const { onLost } = retained(() => new Promise(() => {}));
     await pauseAtExtension(leftMs);

@@ -32,7 +32,7 @@ interface LeaseOptions {
 
 /**
  * Extends the lease of an item until stopped. A process that was paused and continues before the end of the lease asks for an extension at once, whichever of
- * its timers were due, and has the item until that end. The item counts its own lease, which may be shorter, and refuses then.
+ * its timers were due, and has the item until that end. An item that counts its own lease decides by it: it may be shorter, or extended meanwhile.
  */
 export function renewLease(item: WorkItem, { ackWaitMs, extendEveryMs }: LeaseTimes, { onLost, deadlines, log }: LeaseOptions): { stop(): void } {
   let isStopped = false;
@@ -64,8 +64,9 @@ export function renewLease(item: WorkItem, { ackWaitMs, extendEveryMs }: LeaseTi
   function overdue() {
     const now = performance.now();
     const isLate = now - lost.at > LATE_MS;
-    if (!isLate || now >= endsAt) return lose();
-    deadlines.restart(lost, endsAt - now);
+    const leftMs = (item.leaseEndsAt?.() ?? (isLate ? endsAt : now)) - now;
+    if (leftMs <= 0) return lose();
+    deadlines.restart(lost, leftMs);
     // The one that was due meanwhile may have been sent just now.
     if (now - askedAt > LATE_MS) extend();
   }

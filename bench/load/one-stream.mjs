@@ -11,6 +11,9 @@ import { TokenCheck } from './token-check.mjs';
  * @property {string | null} failure why the stream is not complete: another status than 200, no `[DONE]`, a lost connection
  */
 
+/** Of the last piece of a stream without its end: an error chunk says why. */
+const LAST_CHARACTERS = 250;
+
 /**
  * Requests one stream and reads it to its end.
  *
@@ -26,6 +29,7 @@ export function oneStream(connection, { request, id, tokens, onTokens }) {
     let firstTokenMs = null;
     let status = 0;
     let refusal = '';
+    let last = '';
     connection.send(request, {
       onStatus: (value) => {
         status = value;
@@ -33,13 +37,14 @@ export function oneStream(connection, { request, id, tokens, onTokens }) {
       onBody: (bytes) => {
         const text = bytes.toString('latin1');
         if (status !== 200) refusal += text;
+        last = text;
         const found = check.push(text);
         if (found === 0) return;
         firstTokenMs ??= monotonicMs() - begunMs;
         onTokens(found);
       },
       onEnd: (error) => {
-        const unfinished = check.isDone ? null : 'the stream ended without [DONE]';
+        const unfinished = check.isDone ? null : `the stream ended without [DONE], behind ${last.slice(-LAST_CHARACTERS).trim()}`;
         const failure = error?.message ?? (status === 200 ? unfinished : `answered ${status}: ${refusal}`);
         resolve({ begunMs, firstTokenMs, counts: check.counts(), failure });
       },

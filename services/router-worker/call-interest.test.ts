@@ -88,7 +88,19 @@ describe('CallInterest', () => {
 
   it('DESIGN 7: a call that has waited long is asked about at once', () => {
     follow('gen-1', { sendsHeartbeatNow: true });
+    vi.advanceTimersByTime(0);
     expect(questions()).toHaveLength(1);
+  });
+
+  it('DESIGN 7: calls that have waited and begin in one tick are asked about by one heartbeat for each origin', () => {
+    for (let number = 1; number <= 100; number += 1) follow(`gen-${number}`, { sendsHeartbeatNow: true });
+    follow('gen-101', { sendsHeartbeatNow: true }).forget();
+    follow('trn_1-1', { heartbeatTo: '7', sendsHeartbeatNow: true });
+    vi.advanceTimersByTime(0);
+    expect(questions().map(({ subject, body }) => [subject, heartbeat.parse(JSON.parse(body)).calls.length])).toEqual([
+      ['hb.gw1', 100],
+      ['hb.7', 1],
+    ]);
   });
 
   it('lets a call go on for as long as it has interest', () => {
@@ -224,6 +236,7 @@ describe('CallInterest', () => {
     (body) => {
       held.clear();
       const { ends } = follow('gen-1', { sendsHeartbeatNow: true });
+      vi.advanceTimersByTime(0);
       for (let time = 0; time < 5; time += 1) board.publish('held.w1', body);
       expect(ends).toEqual([]);
     },
@@ -233,6 +246,7 @@ describe('CallInterest', () => {
     held.clear();
     const asked = follow('gen-1', { sendsHeartbeatNow: true });
     const later = follow('gen-2');
+    vi.advanceTimersByTime(0);
     for (let time = 0; time < 3; time += 1) board.publish('held.w1', '{"v":1,"from":"gw1","question":1,"calls":[]}');
     expect([asked.ends, later.ends]).toEqual([['left'], []]);
   });

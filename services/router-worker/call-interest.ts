@@ -60,6 +60,8 @@ export class CallInterest {
   /** Calls by open heartbeat, oldest first: a reply counts for these alone. */
   readonly #openHeartbeats = new Map<number, readonly FollowedCall[]>();
   #heartbeatNumber = 0;
+  /** Calls to name behind this tick's beginnings. */
+  #soon: FollowedCall[] = [];
   /** First heartbeat of each open tick, oldest first. */
   readonly #ticks: number[] = [];
 
@@ -74,7 +76,7 @@ export class CallInterest {
    * @param epoch of the requesting owner; a reply with an older epoch comes from a former owner that doesn't know the call
    * @param tolerates what doesn't end the call: an actor waits while its partition has no owner, a detached call needs no reader. Heartbeats name it all the same,
    *   as proof that its worker is alive
-   * @param sendsHeartbeatNow sends a heartbeat at once: after long in the queue the client may have disconnected
+   * @param sendsHeartbeatNow names it in a heartbeat behind this tick: after long in the queue the client may have disconnected
    * @param onNoInterest called at most once
    * @returns stops following
    */
@@ -84,7 +86,7 @@ export class CallInterest {
   ): () => void {
     const { callId, heartbeatTo, epoch, tolerates } = call;
     const followed = this.#follow(newFollowed({ callId, heartbeatTo, epoch }, tolerates, onNoInterest, () => {}));
-    if (call.sendsHeartbeatNow) this.#sendHeartbeat(heartbeatTo, [followed]);
+    if (call.sendsHeartbeatNow) this.#sendHeartbeatSoon(followed);
     return () => this.#release(followed);
   }
 
@@ -134,15 +136,34 @@ export class CallInterest {
   #tick(): void {
     this.#beginTick();
     if (!this.#deps.isReady()) return;
-    const byOrigin = new Map<string, FollowedCall[]>();
+    const named: FollowedCall[] = [];
     for (const same of this.#followed.values()) {
       for (const followed of same) {
         if (followed.unanswered >= MAX_UNANSWERED && this.#reportNoInterest(followed, 'unanswered')) continue;
         followed.unanswered += 1;
-        const others = byOrigin.get(followed.heartbeatTo);
-        if (others === undefined) byOrigin.set(followed.heartbeatTo, [followed]);
-        else others.push(followed);
+        named.push(followed);
       }
+    }
+    this.#sendHeartbeats(named);
+  }
+
+  /** Of a burst that has waited, one heartbeat: each costs this process, the broker and the gateway a message and its reply. */
+  #sendHeartbeatSoon(followed: FollowedCall): void {
+    this.#soon.push(followed);
+    if (this.#soon.length > 1) return;
+    setImmediate(() => {
+      const soon = this.#soon;
+      this.#soon = [];
+      this.#sendHeartbeats(soon.filter((one) => this.#followed.get(one.callId)?.includes(one) === true));
+    });
+  }
+
+  #sendHeartbeats(named: readonly FollowedCall[]): void {
+    const byOrigin = new Map<string, FollowedCall[]>();
+    for (const followed of named) {
+      const others = byOrigin.get(followed.heartbeatTo);
+      if (others === undefined) byOrigin.set(followed.heartbeatTo, [followed]);
+      else others.push(followed);
     }
     for (const [heartbeatTo, calls] of byOrigin) {
       for (let at = 0; at < calls.length; at += MAX_CALLS_PER_HEARTBEAT) this.#sendHeartbeat(heartbeatTo, calls.slice(at, at + MAX_CALLS_PER_HEARTBEAT));

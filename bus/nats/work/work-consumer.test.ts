@@ -149,3 +149,79 @@ it('warns of an item whose lease was lost before its handler had it, as while th
   await consumer.stop();
   expect(lines).toMatchObject([{ level: 'warn', lease: 'lost', kind: 'tool', delivery: 1 }]);
 });
+
+describe('dispatches that come at once', () => {
+  let workedMs = 0;
+
+  /** A consumer whose handler keeps the process busy. */
+  async function busy(handlerMs: number) {
+    workedMs = 0;
+    const faked = performance.now.bind(performance);
+    vi.spyOn(performance, 'now').mockImplementation(() => faked() + workedMs);
+    const receivers = new Map<string, (error: Error | null, message: Msg) => void>();
+    const { signal: session } = new AbortController();
+    const pulls: number[] = [];
+    const main = {
+      flush: async () => {},
+      publish: (_: string, body: string) => void pulls.push(JSON.parse(body).batch),
+      subscribe: (subject: string, { callback }: { callback: (error: Error | null, message: Msg) => void }) => {
+        receivers.set(subject, callback);
+        return { isClosed: () => false, drain: async () => {}, unsubscribe: () => {} };
+      },
+    };
+    const retries = { runWithin: async () => {}, assertOpen: () => {}, longestPauseMs: () => 1_000 };
+    const link = {
+      ...{ main, tokens: main, isUp: true, areTokensUp: true, isCluster: false, inboxPrefix: '_INBOX', retries, up: async () => session },
+      streams: { onRedeclare: () => () => {} },
+    } as unknown as NatsLink;
+    const begun: string[] = [];
+    const stored: string[] = [];
+    const handler = async ({ messageId }: WorkItem) => {
+      begun.push(messageId);
+      workedMs += handlerMs;
+    };
+    const consumer = new WorkConsumer({
+      ...{ link, kind: 'router.call', clock: systemClock, concurrency: 1_000, ackWaitMs: 6_000, budgetMs: 8_000, log: silentLog, handler },
+      store: async (_kind, messageId) => {
+        stored.push(messageId);
+        return { duplicate: false };
+      },
+      pauseDetector: { deliveredSince: () => performance.now() } as PauseDetector,
+    });
+    await vi.advanceTimersByTimeAsync(1);
+    const dispatch = (messageId: string) =>
+      receivers.get('offer.router.call')?.(null, { reply: `_INBOX.x.${Date.now() + workedMs}.${messageId}`, string: () => '{}' } as unknown as Msg);
+    const tick = () => vi.advanceTimersToNextTimerAsync();
+    return { consumer, begun, stored, pulls, dispatch, tick };
+  }
+
+  afterEach(() => void vi.restoreAllMocks());
+
+  it('DESIGN 6: are begun over several ticks, and stored for other workers where they would wait longer than a second', async () => {
+    const { consumer, begun, stored, pulls, dispatch, tick } = await busy(350);
+    const pulledBefore = pulls.length;
+    for (let number = 0; number < 5; number += 1) dispatch(`o${number}`);
+    expect([begun, stored]).toEqual([['o0'], []]);
+    await tick();
+    await tick();
+    await tick();
+    expect(begun).toEqual(['o0', 'o1', 'o2', 'o3']);
+    dispatch('o5');
+    expect(stored).toEqual(['o5']);
+    expect(pulls.length).toBe(pulledBefore);
+    await tick();
+    expect(begun).toEqual(['o0', 'o1', 'o2', 'o3', 'o4']);
+    dispatch('o6');
+    await tick();
+    expect([begun.at(-1), stored]).toEqual(['o6', ['o5']]);
+    await consumer.stop();
+  });
+
+  it('DESIGN 6: are stored when they have waited for half of their lease, since it would end before it can be extended', async () => {
+    const { consumer, begun, stored, dispatch, tick } = await busy(900);
+    for (let number = 0; number < 5; number += 1) dispatch(`o${number}`);
+    for (let count = 0; count < 5; count += 1) await tick();
+    expect([begun, stored]).toEqual([['o0', 'o1', 'o2', 'o3'], ['o4']]);
+    await consumer.stop();
+  });
+});

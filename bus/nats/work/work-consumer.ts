@@ -4,7 +4,7 @@ import type { Msg, Subscription as NatsSubscription } from '@nats-io/transport-n
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { ConsumeOptions, Subscription, WorkItem, WorkKind, WorkQueue } from '../../bus.ts';
-import { dispatchedItem, dispatchedLeaseMs } from '../../dispatched-item.ts';
+import { type DispatchedItem, dispatchedItem, dispatchedLeaseMs } from '../../dispatched-item.ts';
 import { logFailedHandler } from '../../failed-handler.ts';
 import { lostLease } from '../../lost-lease.ts';
 import { pauseFor } from '../../pause.ts';
@@ -14,8 +14,10 @@ import type { NatsLink } from '../connection/link.ts';
 import { Pull } from '../connection/pull.ts';
 import { fromWireId, MESSAGE_ID_HEADER } from '../connection/wire-id.ts';
 import { nanosOf, streams } from '../streams.ts';
+import { DispatchedLeases } from './dispatched-leases.ts';
 import { dispatchSubjectOf, readDispatch } from './dispatcher.ts';
 import { earlierDeliveries } from './earlier-deliveries.ts';
+import { PacedBeginnings } from './paced-beginnings.ts';
 import { PAUSE_MS, type PauseDetector } from './pause-detector.ts';
 import { type QueuedItem, workItem } from './work-item.ts';
 
@@ -25,8 +27,8 @@ const MAX_UNACKNOWLEDGED = 10_000;
 const MAX_WAITING_PULLS = 5_000;
 /** Share of a dispatched kind's slots that are pulled for queued items. The others are for dispatches. */
 const PREFETCH_SHARE = 1 / 8;
-/** Requests within this time share a flush. */
-const SHARED_FLUSH_MS = 100;
+/** Items that wait here for longer belong on the queue: another worker may be free, and its depth tells gateways to refuse. */
+const LONGEST_WAIT_MS = 1_000;
 /** Back-off, doubled up to the longest. */
 const FIRST_PAUSE_MS = 50;
 /** A pull that breaks sooner has found a consumer whose leader is not elected yet. */
@@ -43,9 +45,19 @@ export interface WorkConsumerOptions extends ConsumeOptions {
   log: Log;
 }
 
+/** As it came. */
+interface Dispatch {
+  messageId: string;
+  body: string;
+  publishedAtMs: number;
+  /** The earliest possible delivery, by `performance.now()`. */
+  deliveredAt: number;
+}
+
 /**
  * Pulls queued items of one kind while it has free slots, and accepts dispatched ones. Pulled and in flight never exceed the concurrency. It pulls again
- * below half of its allowance: so a busy worker does not pull per item, and dispatches take at most half of the freed slots while items are queued.
+ * below half of its allowance: so a busy worker does not pull per item, and dispatches take at most half of the freed slots while items are queued. What comes
+ * at once is begun at a pace, in its slots.
  */
 export class WorkConsumer implements Subscription {
   readonly #options: WorkConsumerOptions;
@@ -62,11 +74,12 @@ export class WorkConsumer implements Subscription {
   #pull: Pull | null = null;
   #wasDeclared = false;
   #declaring: Promise<void> | null = null;
-  /** The last flush, shared by requests within `SHARED_FLUSH_MS`. */
-  #lastFlush: { beganAt: number; done: Promise<number> } = { beganAt: Number.NEGATIVE_INFINITY, done: Promise.resolve(0) };
+  readonly #leases: DispatchedLeases;
+  readonly #beginnings = new PacedBeginnings();
 
   constructor(options: WorkConsumerOptions) {
     this.#options = options;
+    this.#leases = new DispatchedLeases(options.link);
     // Bound: items arrive in a connection's async context.
     this.#handler = AsyncResource.bind(options.handler);
     this.#dispatches = this.#listen();
@@ -85,9 +98,9 @@ export class WorkConsumer implements Subscription {
     return this.#stop.signal.aborted;
   }
 
-  /** What was pulled ahead has slots too. */
+  /** What was pulled ahead has slots too. None is free while what has come already waits to be begun. */
   get hasFreeSlot(): boolean {
-    return this.#inFlight + (this.#pull?.asked ?? 0) < this.#options.concurrency;
+    return this.#beginnings.waitedMs() < LONGEST_WAIT_MS && this.#inFlight + (this.#pull?.asked ?? 0) < this.#options.concurrency;
   }
 
   /** Of a dispatch of this process: handled behind its synchronous code. Without a free slot it is stored, as any other. */
@@ -96,7 +109,7 @@ export class WorkConsumer implements Subscription {
     const publishedAtMs = clock.nowMs();
     queueMicrotask(() => {
       if (this.isStopping || !this.hasFreeSlot) return this.#storeDispatched(messageId, body);
-      this.#begin(this.#dispatchedItem(messageId, body, publishedAtMs, performance.now()));
+      this.#beginDispatched({ messageId, body, publishedAtMs, deliveredAt: performance.now() });
     });
   }
 
@@ -104,6 +117,7 @@ export class WorkConsumer implements Subscription {
     this.#stop.abort();
     await Promise.all([this.#ended, this.#stopListening()]);
     if (this.#inFlight > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    this.#leases.stop();
   }
 
   /** Never rejects. Once it resolves, the broker sends nothing more. */
@@ -196,7 +210,7 @@ export class WorkConsumer implements Subscription {
     const free = concurrency - this.#inFlight;
     const requested = this.#dispatches === null || this.#dispatches.isClosed() ? free : Math.min(free, Math.ceil(concurrency * PREFETCH_SHARE));
     const asked = this.#pull?.asked ?? 0;
-    if (!this.#stop.signal.aborted && asked < requested / 2) this.#pull?.ask(requested - asked);
+    if (!this.#stop.signal.aborted && this.#beginnings.waiting === 0 && asked < requested / 2) this.#pull?.ask(requested - asked);
   }
 
   /** In a queue group: one member gets each dispatch. Renewed after a reconnect. */
@@ -233,11 +247,23 @@ export class WorkConsumer implements Subscription {
     const deliveredAt = Math.max(pauseDetector.deliveredSince(), performance.now() - Math.max(0, clock.nowMs() - dispatch.publishedAtMs));
     const body = message.string();
     if (this.isStopping || !this.hasFreeSlot) this.#storeDispatched(messageId, body);
-    else if (performance.now() >= deliveredAt + dispatchedLeaseMs(ackWaitMs)) {
-      log.warn({ kind, message_id: messageId }, 'a dispatched item was read after its lease, and is left to its publisher');
-    } else {
-      this.#begin(this.#dispatchedItem(messageId, body, publishedAtMs, deliveredAt));
-    }
+    else this.#beginDispatched({ messageId, body, publishedAtMs, deliveredAt });
+  }
+
+  #beginDispatched(dispatch: Dispatch): void {
+    this.#begin(async () => {
+      // Made here: heartbeats name it from now on.
+      const item = this.#dispatchedItem(dispatch);
+      const leaseMs = item.leaseEndsAt() - performance.now();
+      const { kind, ackWaitMs, log } = this.#options;
+      if (leaseMs > dispatchedLeaseMs(ackWaitMs) / 2) {
+        const drop = this.#leases.add(item);
+        return this.#handle(item).then(drop);
+      }
+      // Its lease would end before it could be extended.
+      if (leaseMs > 0) return this.#storeDispatched(item.messageId, item.body);
+      log.warn({ kind, message_id: item.messageId }, 'a dispatched item was read after its lease, and is left to its publisher');
+    });
   }
 
   /** If the store fails, the publisher publishes it later, for want of progress. */
@@ -248,7 +274,7 @@ export class WorkConsumer implements Subscription {
   }
 
   /** Written out, without a spread: see ADR 126. */
-  #dispatchedItem(messageId: string, body: string, publishedAtMs: number, deliveredAt: number): WorkItem {
+  #dispatchedItem({ messageId, body, publishedAtMs, deliveredAt }: Dispatch): DispatchedItem {
     const { link, kind, ackWaitMs, store, log } = this.#options;
     return dispatchedItem({
       kind,
@@ -258,7 +284,7 @@ export class WorkConsumer implements Subscription {
       ackWaitMs,
       deliveredAt,
       assertOpen: () => link.retries.assertOpen(),
-      confirmConnected: () => this.#confirmConnected(),
+      confirmConnected: () => this.#leases.confirm(),
       store: () => store(kind, messageId, body, 1),
       stopping: this.#stop.signal,
       log,
@@ -283,40 +309,30 @@ export class WorkConsumer implements Subscription {
     }
     // It came while stopping, or for an expired request: another worker may have it at once.
     else if (this.#stop.signal.aborted || this.#inFlight >= concurrency) link.main.publish(reply, '-NAK');
-    // Unread during a pause. Another worker has it by now, and an ack from here would count for that delivery.
-    else if (performance.now() >= deliveredAt + ackWaitMs) {
-      log.warn(lostLease({ messageId, deliveryCount: delivery }, kind), 'a work item was read after its lease, and is left to its next delivery');
-      this.#ask();
-    } else {
+    else {
       const item = workItem({ link, kind, messageId, body: message.string(), delivery, storedAtMs, reply, deliveredAt, ackWaitMs, budgetMs, log });
       this.#queued.set(streamSequence, item);
-      this.#begin(item, () => {
+      this.#begin(async () => {
+        // After a pause, or a wait: less of the lease is left than its handler counts on. A lease that can't be extended is noticed by the handler.
+        if (performance.now() - deliveredAt > PAUSE_MS) void item.working().catch(() => {});
+        if (item.hasLease()) await this.#handle(item);
+        // Another worker has it by now, and an ack from here would count for that delivery.
+        else log.warn(lostLease({ messageId, deliveryCount: delivery }, kind), 'a work item was read after its lease, and is left to its next delivery');
         if (this.#queued.get(streamSequence) === item) this.#queued.delete(streamSequence);
       });
-      // After a pause: less of the lease is left than its handler counts on. A lease that can't be extended is noticed by the handler.
-      if (performance.now() - deliveredAt > PAUSE_MS) void item.working().catch(() => {});
     }
   }
 
-  /** Confirms that the broker receives from this process. */
-  #confirmConnected(): Promise<number> {
-    const now = performance.now();
-    if (now - this.#lastFlush.beganAt > SHARED_FLUSH_MS) {
-      const done = this.#options.link.main.flush().then(() => now);
-      this.#lastFlush = { beganAt: now, done };
-    }
-    return this.#lastFlush.done;
-  }
-
-  #begin(item: WorkItem, onEnd: () => void = () => {}): void {
+  /** Has a slot from now on. @param begin must not reject */
+  #begin(begin: () => Promise<void>): void {
     this.#inFlight += 1;
     this.#ask();
-    void this.#handle(item).then(() => {
+    const end = () => {
       this.#inFlight -= 1;
-      onEnd();
       this.#ask();
       if (this.#inFlight === 0) for (const wake of this.#idle) wake();
-    });
+    };
+    this.#beginnings.run(() => void begin().then(end));
   }
 
   /** Never rejects. */

@@ -31,6 +31,7 @@ export interface WorkItemOptions {
 
 /** A queued item that this consumer executes. */
 export interface QueuedItem extends WorkItem {
+  hasLease(): boolean;
   /**
    * The broker has delivered the item again, as after an election. True: this delivery still has the lease, and goes on with the reply subject of the later one,
    * which every leader of the consumer accepts.
@@ -63,6 +64,7 @@ export function workItem(options: WorkItemOptions): QueuedItem {
     body,
     deliveryCount: delivery,
     publishedAtMs: storedAtMs,
+    hasLease,
     ack: () => settling.once(() => send('take an ack', '+ACK', budgetMs).then(noteLateness)),
     nak: (delayMs) =>
       settling.once(async () => {

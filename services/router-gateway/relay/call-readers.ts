@@ -2,6 +2,7 @@ import type { Bus, Subscription } from '#bus/bus.ts';
 import { type Heartbeat, heartbeat, type InterestReply } from '#bus/messages/heartbeat.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { LoopLateness } from '#shared/lifecycle/loop-lateness.ts';
 import { ObjectMap } from '#shared/object-map.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { GatewayLimits } from '../limits.ts';
@@ -48,6 +49,8 @@ interface Deps {
  */
 export class CallReaders {
   readonly origin: string;
+  /** Of reading: while this process is late, what its calls' workers sent is unread. */
+  readonly lateness = new LoopLateness();
   readonly #deps: Deps;
   /** Lists are replaced, never mutated, so that a reader may release while all are notified. */
   readonly #readers = new ObjectMap<readonly CallReader[]>();
@@ -100,6 +103,7 @@ export class CallReaders {
 
   /** Resumable calls are not aborted: without interest their workers give them the same grace period. */
   async stop(): Promise<void> {
+    this.lateness.stop();
     for (const { timer } of this.#resumable.values()) clearTimeout(timer);
     this.#resumable.clear();
     await Promise.all([...this.#standing, ...[...this.#others.values()].map(({ beats }) => beats)].map((subscription) => subscription.stop()));

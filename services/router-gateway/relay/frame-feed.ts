@@ -63,7 +63,7 @@ export interface FedCall {
  * Passes the frames of one call on, in order (ordered-frames.ts), until the call ends:
  *
  *   gap, reconnect, silence          replay; a gap that remains fails the call
- *   silence after content            neither frames nor heartbeats: fails the call, unless the replay continues it
+ *   silence after content            neither frames nor heartbeats: fails the call, unless the replay continues it. Not while this process is late itself
  *   silence before content           the same, but the call is sent to another worker
  *   higher attempt                   restarts, or fails the call once content was sent
  *   past the deadline                fails the call: a live worker would have reported it. After content it is sent to another worker, which bills it
@@ -111,7 +111,7 @@ export class FrameFeed implements CallReader, FrameHandler {
       this.fail(new SwitchyardError('router.timeout', 'The request exceeded its time limit'));
     };
     this.#deadline = deadlines.begin(Math.max(0, call.deadlineAtMs - clock.nowMs()) + limits.deadlineGraceMs, timedOut);
-    this.#silence = new SilenceWatch(limits, () => this.#onSilence(), deadlines);
+    this.#silence = new SilenceWatch(limits, () => this.#onSilence(), { deadlines, lateness: readers.lateness });
     if (resumed !== undefined) void this.#resume(resumed.after);
   }
 

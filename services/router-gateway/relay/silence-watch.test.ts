@@ -10,14 +10,13 @@ afterEach(() => {
 });
 
 /** Silences: milliseconds from now, and the number in a row. */
-function watching() {
+function watching(lateness = { totalMs: 0, measureMs: () => 0 }) {
   const startMs = Date.now();
   const met: [atMs: number, consecutive: number][] = [];
-  const watch: SilenceWatch = new SilenceWatch(
-    { silenceMs: 100, silenceMaxMs: 300 },
-    () => met.push([Date.now() - startMs, watch.consecutive]),
-    new Deadlines(),
-  );
+  const watch: SilenceWatch = new SilenceWatch({ silenceMs: 100, silenceMaxMs: 300 }, () => met.push([Date.now() - startMs, watch.consecutive]), {
+    deadlines: new Deadlines(),
+    lateness,
+  });
   return { watch, met };
 }
 
@@ -51,5 +50,24 @@ it('begins anew with every frame, before the first silence and after it', () => 
   expect(met).toEqual([
     [550, 1],
     [660, 1],
+  ]);
+});
+
+it('DESIGN 7: does not count time by which the process itself was late', () => {
+  const lateness = { totalMs: 0, measureMs: () => lateness.totalMs };
+  const { watch, met } = watching(lateness);
+  lateness.totalMs = 40;
+  watch.noteReceived();
+  vi.advanceTimersByTime(90);
+  lateness.totalMs = 90;
+  vi.advanceTimersByTime(50);
+  expect(met).toEqual([]);
+  lateness.totalMs = 100;
+  vi.advanceTimersByTime(300);
+  watch.stop();
+
+  expect(met).toEqual([
+    [160, 1],
+    [360, 2],
   ]);
 });

@@ -20,6 +20,8 @@ export interface StreamTarget {
   statesTemplate: boolean;
   tokens: Pick<TokenStream, 'publish'>;
   framesAt: string;
+  /** Called behind the first content, and behind that which states the template again. */
+  onContent?(): void;
 }
 
 /**
@@ -66,6 +68,7 @@ export class AnswerStream {
     if (events === '') return;
     if (!isStated) this.#statedAtMs = nowMs;
     this.#publish(this.#contentFrame(events, isStated));
+    if (!isStated) this.#target.onContent?.();
   }
 
   finish(answer: Answer, usage: Usage, metadata?: RouterMetadata): void {
