@@ -1,6 +1,7 @@
+import { crc32 } from 'node:zlib';
 import { EventStreamCodec } from '@smithy/eventstream-codec';
-import { describe, expect, it } from 'vitest';
-import { FrameReader, textOf } from './frames.ts';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { FrameReader } from './frames.ts';
 
 const codec = new EventStreamCodec(
   (bytes) => Buffer.from(bytes as Uint8Array).toString(),
@@ -12,7 +13,7 @@ const frame = (body: string) => Buffer.from(codec.encode({ headers: { ':event-ty
 function read(bytes: Buffer, pieceBytes: number) {
   const reader = new FrameReader();
   const bodies: string[] = [];
-  for (let at = 0; at < bytes.length; at += pieceBytes) reader.read(bytes.subarray(at, at + pieceBytes), (one) => bodies.push(textOf(one)));
+  for (let at = 0; at < bytes.length; at += pieceBytes) reader.read(bytes.subarray(at, at + pieceBytes), (one) => bodies.push(one.text));
   return { bodies, isCut: reader.isCut };
 }
 
@@ -24,10 +25,20 @@ describe('frames', () => {
     expect(read(bytes, pieceBytes)).toEqual({ bodies, isCut: false });
   });
 
-  it('have their headers', () => {
-    const names: (string | null)[] = [];
-    new FrameReader().read(frame('x'), (one) => names.push(one.header(':event-type'), one.header(':other')));
-    expect(names).toEqual(['a', null]);
+  it('have their own headers, also behind a frame with others', () => {
+    const typed = (value: string) => Buffer.from(codec.encode({ headers: { ':event-type': { type: 'string', value } }, body: Buffer.from('x') }));
+    const other = Buffer.from(codec.encode({ headers: { ':count': { type: 'integer', value: 1 } }, body: Buffer.from('x') }));
+    const headers: unknown[] = [];
+    new FrameReader().read(Buffer.concat([typed('a'), typed('a'), typed('b'), other, typed('a')]), (one) => headers.push(Object.fromEntries(one.headers)));
+    expect(headers).toEqual([{ ':event-type': 'a' }, { ':event-type': 'a' }, { ':event-type': 'b' }, {}, { ':event-type': 'a' }]);
+  });
+
+  it('that are long are joined once, whatever their pieces', () => {
+    const concat = vi.spyOn(Buffer, 'concat');
+    onTestFinished(() => concat.mockRestore());
+    const body = 'x'.repeat(1024 * 1024);
+    expect(read(frame(body), 1_024)).toEqual({ bodies: [body], isCut: false });
+    expect(concat.mock.calls.length).toBeLessThanOrEqual(2);
   });
 
   it.each([1, 4, 12, 15])('that end early are known to be cut (%i bytes less)', (missing) => {
@@ -42,7 +53,7 @@ describe('frames', () => {
       damaged[at] = (damaged[at] ?? 0) ^ 1;
       const seen: string[] = [];
       const reader = new FrameReader();
-      expect(() => reader.read(Buffer.concat([good, damaged]), (one) => seen.push(textOf(one)))).toThrow(SyntaxError);
+      expect(() => reader.read(Buffer.concat([good, damaged]), (one) => seen.push(one.text))).toThrow(SyntaxError);
       expect(seen).toEqual(['good']);
     }
   });
@@ -50,6 +61,27 @@ describe('frames', () => {
   it.each([0, 15, 16 * 1024 * 1024 + 1, 0xffff_ffff])('that state %i bytes are refused before more is held', (length) => {
     const head = Buffer.alloc(12);
     head.writeUInt32BE(length);
+    // Whatever its checksum.
     expect(() => new FrameReader().read(head, () => {})).toThrow(new SyntaxError(`a frame of ${length} bytes`));
+  });
+
+  it('with a damaged length are refused before the frame is waited for', () => {
+    const head = Buffer.from(frame('x').subarray(0, 12));
+    head.writeUInt32BE(5_000_000);
+    expect(() => new FrameReader().read(head, () => {})).toThrow(SyntaxError);
+  });
+
+  it('whose headers are longer than they are, or can not be read, are refused', () => {
+    for (const [headerBytes, body] of [
+      [40, 'x'.repeat(20)],
+      [20, 'x'.repeat(20)],
+    ] as const) {
+      const bytes = Buffer.concat([Buffer.alloc(12), Buffer.from(body), Buffer.alloc(4)]);
+      bytes.writeUInt32BE(bytes.length);
+      bytes.writeUInt32BE(headerBytes, 4);
+      bytes.writeUInt32BE(crc32(bytes.subarray(0, 8)), 8);
+      bytes.writeUInt32BE(crc32(bytes.subarray(0, -4)), bytes.length - 4);
+      expect(() => new FrameReader().read(bytes, () => {})).toThrow(SyntaxError);
+    }
   });
 });

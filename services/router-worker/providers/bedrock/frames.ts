@@ -1,32 +1,26 @@
-import { EventStreamCodec } from '@smithy/eventstream-codec';
+import { crc32 } from 'node:zlib';
+import { HeaderMarshaller } from '@smithy/eventstream-codec';
 
-/** Length of the frame, length of its headers, and a checksum of both. */
-const PRELUDE_BYTES = 12;
-/** A prelude, and the checksum of the whole. */
-const MIN_FRAME_BYTES = PRELUDE_BYTES + 4;
+/** Length of the frame and of its headers, behind them their checksum. */
+const LENGTHS_BYTES = 8;
+const CHECKSUM_BYTES = 4;
+const PRELUDE_BYTES = LENGTHS_BYTES + CHECKSUM_BYTES;
+/** A prelude, and the checksum of all before it. */
+const MIN_FRAME_BYTES = PRELUDE_BYTES + CHECKSUM_BYTES;
 /** Of one frame; what a model generates in one event is far shorter. */
 const MAX_FRAME_BYTES = 16 * 1024 * 1024;
 
 /** A frame of `application/vnd.amazon.eventstream`. */
 export interface Frame {
-  /** A header of text; null: absent, or of another type. */
-  header(name: string): string | null;
-  body: Uint8Array;
+  /** Those that are texts. */
+  headers: ReadonlyMap<string, string>;
+  text: string;
 }
 
-const codec = new EventStreamCodec(
-  (bytes) => (typeof bytes === 'string' ? bytes : asBuffer(bytes).toString('utf8')),
+const marshaller = new HeaderMarshaller(
+  (bytes) => (typeof bytes === 'string' ? bytes : Buffer.from(bytes).toString('utf8')),
   (text) => Buffer.from(text),
 );
-
-/** Text of a frame's body. */
-export function textOf({ body }: Frame): string {
-  return asBuffer(body).toString('utf8');
-}
-
-function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-}
 
 /** An incremental reader of frames, which may be cut at any byte. */
 export class FrameReader {
@@ -34,6 +28,9 @@ export class FrameReader {
   #bytes = 0;
   /** What `#pieces` must have before they are joined: joining at each piece would copy a long frame many times. */
   #neededBytes = PRELUDE_BYTES;
+  /** Of the last frame. Texts have the same headers one after the other, and parsing them costs more than the rest of a frame. */
+  #head: Buffer = Buffer.alloc(0);
+  #headers: Frame['headers'] = new Map();
 
   /** Whether the body ended within a frame. */
   get isCut(): boolean {
@@ -51,39 +48,47 @@ export class FrameReader {
       this.#pieces = [];
       this.#bytes = 0;
     }
-    let frameBytes = PRELUDE_BYTES;
+    this.#neededBytes = PRELUDE_BYTES;
     while (rest.byteLength >= PRELUDE_BYTES) {
-      frameBytes = lengthOf(rest);
-      if (rest.byteLength < frameBytes) break;
-      onFrame(decoded(rest.subarray(0, frameBytes)));
+      const frameBytes = lengthOf(rest);
+      if (rest.byteLength < frameBytes) {
+        this.#neededBytes = frameBytes;
+        break;
+      }
+      onFrame(this.#decoded(rest, frameBytes));
       rest = rest.subarray(frameBytes);
-      frameBytes = PRELUDE_BYTES;
     }
-    this.#neededBytes = frameBytes;
     if (rest.byteLength === 0) return;
     this.#pieces = [rest];
     this.#bytes = rest.byteLength;
   }
+
+  #decoded(bytes: Buffer, frameBytes: number): Frame {
+    const end = frameBytes - CHECKSUM_BYTES;
+    if (crc32(bytes.subarray(0, end)) !== bytes.readUInt32BE(end)) throw new SyntaxError('a damaged frame');
+    const bodyAt = PRELUDE_BYTES + bytes.readUInt32BE(CHECKSUM_BYTES);
+    if (bodyAt > end) throw new SyntaxError('a frame that is shorter than its headers');
+    if (this.#head.compare(bytes, PRELUDE_BYTES, bodyAt) !== 0) {
+      this.#head = Buffer.from(bytes.subarray(PRELUDE_BYTES, bodyAt));
+      this.#headers = headersIn(this.#head);
+    }
+    return { headers: this.#headers, text: bytes.toString('utf8', bodyAt, end) };
+  }
 }
 
+/** Of the frame that begins here. Its checksum is verified before the rest is waited for. */
 function lengthOf(bytes: Buffer): number {
   const length = bytes.readUInt32BE(0);
   if (length < MIN_FRAME_BYTES || length > MAX_FRAME_BYTES) throw new SyntaxError(`a frame of ${length} bytes`);
+  if (crc32(bytes.subarray(0, LENGTHS_BYTES)) !== bytes.readUInt32BE(LENGTHS_BYTES)) throw new SyntaxError('a damaged frame');
   return length;
 }
 
-/** Both checksums are verified. */
-function decoded(bytes: Buffer): Frame {
+function headersIn(head: Buffer): Frame['headers'] {
   try {
-    const { headers, body } = codec.decode(bytes);
-    return {
-      header(name) {
-        const header = headers[name];
-        return header?.type === 'string' ? header.value : null;
-      },
-      body,
-    };
+    const parsed = marshaller.parse(new DataView(head.buffer, head.byteOffset, head.byteLength));
+    return new Map(Object.entries(parsed).flatMap(([name, header]): [string, string][] => (header.type === 'string' ? [[name, header.value]] : [])));
   } catch (error) {
-    throw new SyntaxError('a damaged frame', { cause: error });
+    throw new SyntaxError('headers that can not be read', { cause: error });
   }
 }

@@ -16,7 +16,7 @@ import {
   messageStop,
   metadata,
 } from './event.ts';
-import { type Frame, FrameReader, textOf } from './frames.ts';
+import { type Frame, FrameReader } from './frames.ts';
 
 /** Reasoning of models that don't sign it: nothing takes it back. */
 const UNSIGNED_FORMAT = 'unknown';
@@ -87,41 +87,41 @@ export class ConverseReader implements AnswerProgress {
     return parts;
   }
 
-  #readFrame(frame: Frame, parts: ProviderPart[]): void {
-    switch (frame.header(':message-type')) {
+  #readFrame({ headers, text }: Frame, parts: ProviderPart[]): void {
+    switch (headers.get(':message-type')) {
       case 'event':
-        this.#readEvent(frame.header(':event-type') ?? '', frame, parts);
+        this.#readEvent(headers.get(':event-type') ?? '', text, parts);
         return;
       case 'exception':
-        throw new ErrorEvent({ ...fieldsOf(textOf(frame)), __type: frame.header(':exception-type') });
+        throw new ErrorEvent({ ...fieldsOf(text), __type: headers.get(':exception-type') ?? null });
       case 'error':
-        throw new ErrorEvent({ message: frame.header(':error-message'), __type: frame.header(':error-code') });
+        throw new ErrorEvent({ message: headers.get(':error-message') ?? null, __type: headers.get(':error-code') ?? null });
       default:
         throw new SyntaxError('a frame without a type that is known');
     }
   }
 
-  #readEvent(type: string, frame: Frame, parts: ProviderPart[]): void {
+  #readEvent(type: string, text: string, parts: ProviderPart[]): void {
     switch (type) {
       case 'contentBlockDelta': {
-        const value: unknown = JSON.parse(textOf(frame));
+        const value: unknown = JSON.parse(text);
         if (isTextDelta(value)) this.#addText(value.delta.text, parts);
         else this.#readDelta(blockDelta.parse(value), parts);
         return;
       }
       case 'contentBlockStart': {
-        const { contentBlockIndex: index, start } = blockStart.parse(JSON.parse(textOf(frame)));
+        const { contentBlockIndex: index, start } = blockStart.parse(JSON.parse(text));
         if (start?.toolUse) this.#openTool(index, start.toolUse, parts);
         return;
       }
       case 'contentBlockStop':
-        this.#close(blockStop.parse(JSON.parse(textOf(frame))).contentBlockIndex, parts);
+        this.#close(blockStop.parse(JSON.parse(text)).contentBlockIndex, parts);
         return;
       case 'messageStop':
-        this.#finish(messageStop.parse(JSON.parse(textOf(frame))).stopReason, parts);
+        this.#finish(messageStop.parse(JSON.parse(text)).stopReason, parts);
         return;
       case 'metadata':
-        this.#end(metadata.parse(JSON.parse(textOf(frame))), parts);
+        this.#end(metadata.parse(JSON.parse(text)), parts);
     }
   }
 
