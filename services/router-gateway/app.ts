@@ -93,7 +93,7 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   app.decorateRequest('keyId', '');
   app.decorateRequest('callerKey', null);
   app.decorateRequest('admitted', null);
-  const reservations = deps.database === null ? null : new Reservations({ database: deps.database, log, metrics });
+  const reservations = deps.database === null ? null : new Reservations({ database: deps.database, log, metrics, clock });
   const measured = deps.cache === null ? notMeasured : new SharedHealth({ cache: deps.cache, clock });
   const rates = new RateLimits({ cache: deps.cache, clock, log, metrics });
   const detached = new DetachedCalls({ readers: deps.readers, deadlines: deps.deadlines, clock, limits });

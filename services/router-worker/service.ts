@@ -114,7 +114,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
   const watch = new CallWatch({ bus, clock });
   const keys = openKeyDirectory({ fileKeys: livingOf(deps.fileKeys ?? new Map()), database, log });
   const notices = onKeyChanged(bus, keys.forget);
-  const reservations = new Reservations({ database, log, metrics });
+  const reservations = new Reservations({ database, log, metrics, clock: actorClock });
   const interims = new InterimRecords({ database, log });
   const rates = new RateLimits({ cache, clock, log, metrics });
   const tokenCorrections = cache === null ? null : new TokenCorrections(cache);

@@ -57,7 +57,7 @@ it('is planned once per connection: planning a call takes longer than its execut
     await database.query(beginSpend, [['key']]);
     const planned = await database.transaction(async (handle) => {
       for (let call = 0; call < 20; call++) {
-        await handle.query(reserveCalls, [[`call-${call}`], ['key'], [1], [1_000], [''], [Date.now() + 60_000]]);
+        await handle.query(reserveCalls, [[`call-${call}`], ['key'], [1], [1_000], [''], [60_000]]);
         await handle.query(releaseCalls, [[`call-${call}`], ['key']]);
       }
       const { rows } = await handle.query(

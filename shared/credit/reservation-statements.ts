@@ -10,7 +10,8 @@ import type { NamedStatement } from '../storage/database.ts';
  *
  * The arrays stand in sub-selects, so that PostgreSQL does not know their lengths: it keeps one plan then, in place of planning each execution.
  *
- * Parameters are arrays of the same length: call ids, key ids, amounts, limits, periods ('' for none), ends as epoch milliseconds.
+ * Parameters are arrays of the same length: call ids, key ids, amounts, limits, periods ('' for none), milliseconds until the reservation lapses: by
+ * the database's clock, which also decides that it has.
  * Returns for each call `reserved`; `occupied`: it would fit but for reservations; `no-room`; or `no-row`: the key has no row in key_spend yet.
  */
 export const reserveCalls: NamedStatement = {
@@ -18,7 +19,7 @@ export const reserveCalls: NamedStatement = {
   text: `
     with asked as materialized (
       select * from unnest((select $1::text[]), (select $2::text[]), (select $3::bigint[]), (select $4::bigint[]), (select $5::text[]), (select $6::bigint[]))
-        with ordinality as a (call_id, key_id, amount, most, period, until_ms, number)
+        with ordinality as a (call_id, key_id, amount, most, period, left_ms, number)
     ),
     locked as materialized (
       select key_id, reserved_nano, total_nano, day, day_nano, week, week_nano, month, month_nano
@@ -45,7 +46,7 @@ export const reserveCalls: NamedStatement = {
     ),
     made as (
       insert into reservations (call_id, key_id, amount_nano, until)
-      select call_id, key_id, amount, to_timestamp(until_ms / 1000.0) from decided where fits and not is_repeated
+      select call_id, key_id, amount, now() + make_interval(secs => left_ms::float8 / 1000) from decided where fits and not is_repeated
       on conflict (call_id) do nothing
       returning key_id, amount_nano
     ),

@@ -1,3 +1,4 @@
+import { type Clock, systemClock } from '../clock.ts';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import type { Database } from '../storage/database.ts';
 import { isLockTimeout } from '../storage/transient-error.ts';
@@ -33,7 +34,7 @@ export interface AskedReservation {
   amountNano: number;
   limitNano: number;
   limitReset: 'daily' | 'weekly' | 'monthly' | null;
-  /** The call's. The reservation lapses `LAPSE_AFTER_MS` later. */
+  /** The call's, by the clock of the deps. The reservation lapses `LAPSE_AFTER_MS` later. */
   deadlineAtMs: number;
   /**
    * The caller asks again under this id when the database can't say, as does another worker: what an attempt without an answer has reserved is the call's, and is
@@ -55,6 +56,8 @@ interface ReservationsDeps {
   database: Database;
   log: Log;
   metrics: Metrics;
+  /** Of the calls' deadlines: what is left until then counts, so it may be wrong. Absent: this process's. */
+  clock?: Clock;
   /** For tests. */
   answerMs?: number;
 }
@@ -185,7 +188,7 @@ export class Reservations {
   }
 
   async #ask(batch: readonly Waiting[]): Promise<string[]> {
-    const { database } = this.#deps;
+    const { database, clock = systemClock } = this.#deps;
     const asked = batch.map((waiting) => waiting.asked);
     const unknown = [...new Set(asked.map(({ keyId }) => keyId))].filter((keyId) => !this.#keysWithRow.has(keyId));
     if (unknown.length > 0) {
@@ -193,13 +196,14 @@ export class Reservations {
       if (this.#keysWithRow.size + unknown.length > MAX_KNOWN_KEYS) this.#keysWithRow.clear();
       for (const keyId of unknown) this.#keysWithRow.add(keyId);
     }
+    const nowMs = clock.nowMs();
     const { rows } = await database.query<{ outcome: string }>(reserveCalls, [
       asked.map(({ callId }) => callId),
       asked.map(({ keyId }) => keyId),
       asked.map(({ amountNano }) => amountNano),
       asked.map(({ limitNano }) => limitNano),
       asked.map(({ limitReset }) => limitReset ?? ''),
-      asked.map(({ deadlineAtMs }) => deadlineAtMs + LAPSE_AFTER_MS),
+      asked.map(({ deadlineAtMs }) => Math.max(0, Math.round(deadlineAtMs - nowMs)) + LAPSE_AFTER_MS),
     ]);
     return rows.map(({ outcome }) => outcome);
   }

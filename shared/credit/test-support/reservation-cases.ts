@@ -46,6 +46,7 @@ export function reservationCases(name: string, open: () => Promise<{ database: D
       );
       return rows[0];
     };
+    const nowMsOf = async () => Number((await database.query<{ ms: number }>('select (extract(epoch from now()) * 1000)::bigint as ms')).rows[0]?.ms);
     const spent = (fields: string) => database.query(`update key_spend set ${fields} where key_id = 'k'`);
 
     it('DESIGN 8: no more than the limit is reserved, however many processes reserve at once', async () => {
@@ -92,10 +93,16 @@ export function reservationCases(name: string, open: () => Promise<{ database: D
       expect(await reservedOf()).toMatchObject({ rows: 1 });
     });
 
-    it('ends a reservation a minute behind the deadline of its call', async () => {
-      await process().reserve(asked('c'));
+    it.each([-300_000, 0, 300_000])('DESIGN 8: ends a reservation a minute behind the deadline of its call, by a clock that is %i ms off', async (offMs) => {
+      const clock = { nowMs: () => Date.now() + offMs };
+      const reservations = new Reservations({ database, log: silentLog, metrics: noMetrics, clock });
+      stops.push(() => reservations.stop());
+      const before = await nowMsOf();
+      await reservations.reserve(asked('c', { deadlineAtMs: clock.nowMs() + 90_000 }));
       const { rows } = await database.query<{ ms: number }>(`select (extract(epoch from until) * 1000)::bigint as ms from reservations`);
-      expect(rows).toEqual([{ ms: 1_800_000_000_000 + LAPSE_AFTER_MS }]);
+      const lapsesAfterMs = 90_000 + LAPSE_AFTER_MS;
+      expect(Number(rows[0]?.ms)).toBeGreaterThanOrEqual(before + lapsesAfterMs - (await nowMsOf()) + before - 1);
+      expect(Number(rows[0]?.ms)).toBeLessThanOrEqual((await nowMsOf()) + lapsesAfterMs + 1);
     });
 
     const today = `(now() at time zone 'utc')::date`;

@@ -54,9 +54,9 @@ function statementOf(chance: Chance, { number, nowMs }: { number: number; nowMs:
     case 1:
     case 2: {
       // Ends differ, so that the first of them are the same in both.
-      const ends = ids.map((_, index) => nowMs + chance.pick([2_000, 2 * HOUR_MS, 90 * HOUR_MS]) + 10 * number + index);
+      const lefts = ids.map((_, index) => chance.pick([2_000, 2 * HOUR_MS, 90 * HOUR_MS]) + 10 * number + index);
       const limits = ids.map(() => chance.pick([0, 60, 200, 100_000]));
-      return [reserveCalls, [ids, keys, amounts, limits, ids.map(() => chance.pick(['', 'daily', 'weekly', 'monthly'])), ends]];
+      return [reserveCalls, [ids, keys, amounts, limits, ids.map(() => chance.pick(['', 'daily', 'weekly', 'monthly'])), lefts]];
     }
     case 3:
       return [releaseCalls, [ids, keys]];

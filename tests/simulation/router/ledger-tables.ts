@@ -119,7 +119,7 @@ export class LedgerTables {
     return [];
   }
 
-  #reserve([calls = [], keys = [], amounts = [], limits = [], periods = [], ends = []]: Columns, nowMs: number): Row[] {
+  #reserve([calls = [], keys = [], amounts = [], limits = [], periods = [], lefts = []]: Columns, nowMs: number): Row[] {
     const asked = calls.map((callId, number) => {
       const row = this.spend.get(keys[number] as string);
       const isRepeated = this.reservations.has(callId as string) || this.ledger.has(callId as string);
@@ -138,7 +138,7 @@ export class LedgerTables {
       const isOccupied = spent < limit && spent + amount <= limit;
       outcomes[number] = { outcome: fits ? 'reserved' : row === undefined ? 'no-row' : isOccupied ? 'occupied' : 'no-room' };
       if (!fits || isRepeated || row === undefined || this.reservations.has(callId)) continue;
-      this.#state.reservations.set(callId, { call_id: callId, key_id: key, amount_nano: amount, untilMs: ends[number] as number });
+      this.#state.reservations.set(callId, { call_id: callId, key_id: key, amount_nano: amount, untilMs: nowMs + (lefts[number] as number) });
       row.reserved_nano += amount;
     }
     return outcomes;
