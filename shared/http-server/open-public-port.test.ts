@@ -253,3 +253,25 @@ function limitsOf(server: Server) {
   const { keepAliveTimeout, requestTimeout, headersTimeout, timeout, maxHeadersCount, maxRequestsPerSocket, maxConnections } = server;
   return { keepAliveTimeout, requestTimeout, headersTimeout, timeout, maxHeadersCount, maxRequestsPerSocket, maxConnections };
 }
+
+it('takes the end of a client’s side for its leaving', async () => {
+  const port = await open();
+  const app = fastify({ serverFactory: port.serverFactory });
+  onTestFinished(() => app.close());
+  let onLeft = () => {};
+  const left = new Promise<void>((resolve) => {
+    onLeft = resolve;
+  });
+  app.get('/slow', async (request, reply) => {
+    request.raw.once('close', onLeft);
+    await left;
+    return reply.send('an answer');
+  });
+  await app.listen(anywhere);
+  const { socket, closed, text } = await dial(port.url);
+  socket.end('GET /slow HTTP/1.1\r\nhost: x\r\n\r\n');
+
+  await left;
+  await closed;
+  expect(text()).toBe('');
+});
