@@ -24,7 +24,10 @@ async function bench() {
   const [own, targets] = coresToUse();
   await prepare({ build: true, bench: true, print: console.error });
   const program = ['sh', '-c', WITH_MANY_FILES, 'bench', process.execPath, 'bench/main.mjs', ...args];
-  const child = spawn('taskset', ['-c', String(own), ...program], { stdio: 'inherit', env: { ...process.env, BENCH_TARGET_CORE: String(targets) } });
+  const child = spawn('taskset', ['-c', String(own), ...program], {
+    stdio: 'inherit',
+    env: { ...process.env, BENCH_OWN_CORE: String(own), BENCH_TARGET_CORE: String(targets) },
+  });
   // Ctrl-C in a terminal reaches the bench too; it ends its processes, and then this script ends.
   for (const name of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) process.on(name, () => void child.kill(name));
   const [code] = await once(child, 'exit');

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -34,6 +35,7 @@ export async function serveCluster({ counts = {}, countQueries = false, isBroker
   });
   const proxy = countQueries ? await openCountingProxy(cluster.stores.postgres.url) : null;
   if (proxy !== null) await cluster.add('agent-gateway', { DATABASE_URL: proxy.url });
+  moveToLoad();
 
   const urlOf = (/** @type {Role} */ role) => cluster.processes.find((one) => one.role === role)?.url ?? '';
   const services = cluster.processes.map(({ role, index, pid }) => ({ name: index === 1 ? role : `${role}-${index}`, pid }));
@@ -59,6 +61,12 @@ export async function serveCluster({ counts = {}, countQueries = false, isBroker
       signal: () => services.forEach(({ pid }) => void process.kill(pid, 'SIGUSR2')),
     },
   };
+}
+
+/** This process reads the log of all services: from here on beside the load, on the bench's own core. Processes that were started stay on theirs. */
+function moveToLoad() {
+  const core = process.env.BENCH_OWN_CORE;
+  if (core !== undefined) execFileSync('taskset', ['-acp', core, String(process.pid)], { stdio: 'ignore' });
 }
 
 /** A line for each call: what it says is not read here. @param {string} line */

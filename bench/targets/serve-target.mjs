@@ -16,7 +16,7 @@
 /** @typedef {{ facts: Facts, stop: () => Promise<void>, calls?: Record<string, () => unknown> }} Served `calls`: requests that it answers, by name */
 
 /**
- * The parent process of a target. It runs on the same core as all that it starts, reports over its channel when that is
+ * The parent process of a target. It starts on the same core as all that it starts, reports over its channel when that is
  * ready, and ends it on request or when the channel breaks, since the measuring process may be killed.
  *
  * @template Options

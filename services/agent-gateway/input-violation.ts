@@ -17,7 +17,12 @@ const WORDS: Readonly<Record<string, (message: string) => string>> = {
   anyOf: () => 'fits none of the choices of the schema',
   not: () => 'fits what the schema excludes',
   if: () => 'does not fit the condition of the schema',
-  type: (message) => `must be ${message.replace(/^must be /, '').split(',').map(named).join(' or ')}`,
+  type: (message) =>
+    `must be ${message
+      .replace(/^must be /, '')
+      .split(',')
+      .map(named)
+      .join(' or ')}`,
 };
 
 /** What a caller reads: the field by its path, and what is wrong with it. */

@@ -2,8 +2,8 @@ import { shortened } from '#shared/errors/shortened.ts';
 import { errorCatalogue, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { BrokenRequests } from '#shared/http-server/broken-requests.ts';
 import type { ErrorReply, ErrorRules } from '#shared/http-server/error-replies.ts';
-import { isTransientError } from '#shared/storage/transient-error.ts';
 import { inexactInteger } from '#shared/inexact-integer.ts';
+import { isTransientError } from '#shared/storage/transient-error.ts';
 
 /** Overload and restarts last seconds; clients add jitter. */
 const RETRY_AFTER_SECONDS = 1;

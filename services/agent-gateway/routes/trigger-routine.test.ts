@@ -116,7 +116,12 @@ describe('refusals', () => {
 
   it('answers 400 to an integer that would be changed, wherever it stands, and names it', async () => {
     const payload = JSON.stringify({ callback_url: DONE, input: { claim: 'x' }, metadata: { order: 'NUMBER' } }).replace('"NUMBER"', '9007199254740993');
-    const reply = await (await app()).inject({ method: 'POST', url: '/routines/triage/trigger', headers: { ...BEARER, 'content-type': 'application/json' }, payload });
+    const reply = await (await app()).inject({
+      method: 'POST',
+      url: '/routines/triage/trigger',
+      headers: { ...BEARER, 'content-type': 'application/json' },
+      payload,
+    });
 
     expect([reply.statusCode, reply.json().code]).toEqual([400, 'validation_failed']);
     expect(reply.json().error).toContain('9007199254740993');
