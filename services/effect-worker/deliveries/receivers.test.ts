@@ -8,9 +8,12 @@ import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
 import { deliveryItem, WAIT, WorkerDeployment } from '../test-support/worker-deployment.ts';
+import { CALLBACK_LIMITS, EVENT_LIMITS, HeldDeliveries, Receivers } from './receivers.ts';
 
 const DEAD = 'https://dead.example/callback';
 const GOOD = 'https://good.example/callback';
+/** What hangs does not end by its deadline. */
+const LONGER_THAN_A_TEST_MS = 600_000;
 /** Together they have more callbacks than a worker executes at once. */
 const SLOW = [1, 2, 3, 4].map((number) => `https://slow-${number}.example/callback`);
 
@@ -59,8 +62,8 @@ afterEach(async () => {
 const clocks = { clock: { nowMs: () => nowMs - setBackMs }, intervalClock: { nowMs: () => nowMs } };
 const start = () => deployment.start({ kinds: ['delivery'] }, { poster, ...clocks });
 
-async function publish(url: string) {
-  const item = deliveryItem(await deployment.delivery({ url, bundleHash }), { deadlineAtMs: nowMs + 60_000 });
+async function publish(url: string, remainingMs = 60_000) {
+  const item = deliveryItem(await deployment.delivery({ url, bundleHash }), { deadlineAtMs: nowMs + remainingMs });
   await deployment.publish('delivery', item);
   return item;
 }
@@ -77,6 +80,27 @@ async function silenceReceiver(): Promise<void> {
   await start();
   for (let posts = 0; posts < 5; posts += 1) expect(await outcomeOf(DEAD)).toMatchObject({ outcome: 'failed', attempts: 1 });
 }
+
+it('DESIGN 6: callbacks and events of any number of receivers leave a worker room for another one', () => {
+  for (let busy = 1; busy <= 40; busy += 1) {
+    const held = new HeldDeliveries(64);
+    const kinds = [CALLBACK_LIMITS, EVENT_LIMITS].map((limits) => new Receivers(systemClock, limits, held));
+    const receivers = kinds.flatMap((kind) => Array.from({ length: busy }, (_, index) => kind.of(`https://busy-${index}.example`)));
+    let admitted = 0;
+    // In turn, each as often as it may.
+    for (let round = 0; round < 64; round += 1) {
+      for (const receiver of receivers) {
+        if (receiver.isFull(round % 2 === 0)) continue;
+        void receiver.withSlot(new AbortController().signal, () => new Promise(() => {}));
+        admitted += 1;
+      }
+    }
+
+    // A receiver without any is admitted, so that many of them may hold one each.
+    expect(admitted).toBeLessThan(Math.max(64, receivers.length + 1));
+    for (const kind of kinds) expect(kind.of('https://new.example').isFull(false)).toBe(false);
+  }
+});
 
 describe('a receiver that hangs', () => {
   it('DESIGN 6: a receiver that hangs has a share of the slots, and callbacks to others are posted meanwhile', async () => {
@@ -98,7 +122,7 @@ describe('a receiver that hangs', () => {
 
   it('DESIGN 6: several receivers that hang leave others a share of the worker, however many callbacks wait for them', async () => {
     await start();
-    for (let count = 0; count < 80; count += 1) for (const url of SLOW) await publish(url);
+    for (let count = 0; count < 80; count += 1) for (const url of SLOW) await publish(url, LONGER_THAN_A_TEST_MS);
     await vi.waitFor(() => expect(posted.length).toBe(4 * 16), WAIT);
 
     for (let count = 0; count < 5; count += 1) expect(await outcomeOf(GOOD)).toMatchObject({ outcome: 'delivered', attempts: 1 });
@@ -109,7 +133,7 @@ describe('a receiver that hangs', () => {
     await start();
     const overdue = await Promise.all(Array.from({ length: 260 }, () => deployment.delivery({ url: DEAD, bundleHash })));
     await database.query(`update deliveries set created_at = now() - interval '11 minutes' where id = any($1)`, [overdue]);
-    for (const id of overdue) await deployment.publish('delivery', deliveryItem(id, { deadlineAtMs: nowMs + 60_000 }));
+    for (const id of overdue) await deployment.publish('delivery', deliveryItem(id, { deadlineAtMs: nowMs + LONGER_THAN_A_TEST_MS }));
     await vi.waitFor(() => expect(toDead()).toBe(16), WAIT);
 
     expect(await outcomeOf(GOOD)).toMatchObject({ outcome: 'delivered', attempts: 1 });
