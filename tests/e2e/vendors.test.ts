@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import OpenAI from 'openai';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { freeFolder } from '../helpers/free-folder.ts';
 import { type Standalone, startStandalone } from '../helpers/start-standalone.ts';
@@ -100,6 +101,17 @@ describe.each(KINDS)('a provider of the kind %s', (kind) => {
     expect(chunks.map((chunk) => chunk.choices[0]?.delta?.reasoning ?? '').join('')).toBe('let me see');
     expect(stream).toContain('c2lnbmVk');
     expect(stream.trimEnd().endsWith('data: [DONE]')).toBe(true);
+  });
+
+  it('is read by the client of OpenAI, whole and as a stream', async () => {
+    upstreams[kind].answer({ text: ['Grüße ', 'aus 日本'] });
+    const client = new OpenAI({ apiKey: standalone.keys.routerKey, baseURL: `${standalone.routerUrl}/api/v1`, maxRetries: 0 });
+    const body = { model: `${kind}/model`, messages: [{ role: 'user' as const, content: 'hi' }] };
+    const whole = await client.chat.completions.create(body);
+    const streamed = await client.chat.completions.stream(body).finalChatCompletion();
+
+    for (const { choices } of [whole, streamed]) expect(choices).toMatchObject([{ message: { content: 'Grüße aus 日本' }, finish_reason: 'stop' }]);
+    expect(whole.usage).toMatchObject({ prompt_tokens: 12, completion_tokens: 5 });
   });
 
   it('fails with the words of the vendor, and without its key', async () => {

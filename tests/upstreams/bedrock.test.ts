@@ -8,6 +8,7 @@ import { SignatureV4 } from '@smithy/signature-v4';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { bedrock } from '../../services/router-worker/providers/bedrock/adapter.ts';
 import type { BedrockAccess } from '../../services/router-worker/providers/bedrock/credential.ts';
+import { bedrockDialect } from '../../services/router-worker/providers/bedrock/dialect.ts';
 import { ConverseReader } from '../../services/router-worker/providers/bedrock/to-parts.ts';
 import { adapterConformance } from '../../services/router-worker/providers/conformance.ts';
 import { type Clock, systemClock } from '../../shared/clock.ts';
@@ -15,6 +16,7 @@ import type { ChatRequest } from '../../shared/contracts/router/chat-request.ts'
 import type { GuardedGetter } from '../../shared/http/guarded-get.ts';
 import { openOutbound } from '../../shared/http/outbound.ts';
 import { addPart, emptyAnswer } from '../../shared/surfaces/answer.ts';
+import { silentLog } from '../../shared/telemetry/log.ts';
 import { eventData, exceptionData, frameOf, openBedrockUpstream, understood } from './bedrock-upstream.ts';
 
 const MODEL = 'eu.anthropic.claude-haiku-4-5-20251001-v1:0';
@@ -132,6 +134,30 @@ describe('requests to Bedrock', () => {
     await ask();
     const usedIn = ({ headers }: (typeof upstream.requests)[number]) => /Credential=(\w+)\//.exec(String(headers.authorization))?.[1];
     expect(upstream.requests.map(usedIn)).toEqual(['AKIAFIRST', 'AKIASECOND']);
+  });
+
+  it.each([
+    ['api_key', { api_key: '${A}' }, /^Bearer value-of-A$/],
+    [
+      'credentials',
+      { credentials: { access_key_id: '${A}', secret_access_key: '${B}', session_token: '${C}' } },
+      /Credential=value-of-A\/\d{8}\/eu-central-1\/bedrock\//,
+    ],
+  ])('have the credential of their block (%s)', async (_, fields, authorization) => {
+    const upstream = await openBedrockUpstream();
+    const block = { slug: 'aws', kind: 'bedrock', region: REGION, ...fields };
+    expect(bedrockDialect.configure(block)).toMatchObject({ address: { address: 'bedrock-runtime.eu-central-1.amazonaws.com', port: 443 } });
+    const secret = (reference: string) => `value-of-${reference.slice(2, -1)}`;
+    const settings = { ...loopback, secret, outbound: openOutbound({}), cache: null, log: silentLog, scriptedWordsPerSecond: 0 };
+    const adapter = bedrockDialect.configure({ ...block, base_url: upstream.baseUrl }).open(settings);
+    onTestFinished(async () => {
+      await adapter.close();
+      await upstream.close();
+    });
+    const request: ChatRequest = { messages: [{ role: 'user', content: 'hi' }] };
+    await adapter.stream({ model: MODEL, request, timeouts: TIMEOUTS }, new AbortController().signal, () => true);
+    expect(upstream.requests[0]?.headers.authorization).toMatch(authorization);
+    expect(upstream.requests[0]?.headers['x-amz-security-token']).toBe('credentials' in fields ? 'value-of-C' : undefined);
   });
 
   it('fail without credentials, and are not sent', async () => {
