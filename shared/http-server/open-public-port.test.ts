@@ -106,22 +106,6 @@ describe('until the app takes over', () => {
   });
 });
 
-it('a client that closes its sending side counts as gone: its request is aborted, and the connection closed without a response', async () => {
-  const port = await open();
-  const app = fastify({ serverFactory: port.serverFactory });
-  onTestFinished(() => app.close());
-  const left = new Promise<boolean>((resolve) => {
-    app.get('/', (_request, reply) => void reply.raw.once('close', () => resolve(reply.raw.writableFinished)));
-  });
-  await app.listen(anywhere);
-  const client = await dial(port.url);
-  client.socket.end('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
-
-  expect(await left).toBe(false);
-  await client.closed;
-  expect(client.text()).toBe('');
-});
-
 describe('the takeover', () => {
   it('leaves connections open: the next request on each goes to the app, including a half-sent one', async () => {
     const port = await open();
