@@ -150,6 +150,20 @@ it('warns of an item whose lease was lost before its handler had it, as while th
   expect(lines).toMatchObject([{ level: 'warn', lease: 'lost', kind: 'tool', delivery: 1 }]);
 });
 
+it.each([
+  [2_000, true],
+  [4_000, false],
+])('DESIGN 6: an item that was delivered %i ms ago is begun before its lease is extended: %s', async (sinceMs, isAtOnce) => {
+  const begun: number[] = [];
+  const handler = async ({ deliveryCount }: WorkItem) => void begun.push(deliveryCount);
+  const { consumer, verbs, deliver } = await openAtBroker(handler, sinceMs);
+  deliver(1);
+  expect([verbs, begun]).toEqual([['+WPI'], isAtOnce ? [1] : []]);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(begun).toEqual([1]);
+  await consumer.stop();
+});
+
 describe('dispatches that come at once', () => {
   let workedMs = 0;
 

@@ -314,7 +314,10 @@ export class WorkConsumer implements Subscription {
       this.#queued.set(streamSequence, item);
       this.#begin(async () => {
         // After a pause, or a wait: less of the lease is left than its handler counts on. A lease that can't be extended is noticed by the handler.
-        if (performance.now() - deliveredAt > PAUSE_MS) void item.working().catch(() => {});
+        const ageMs = performance.now() - deliveredAt;
+        const extended = ageMs > PAUSE_MS ? item.working().catch(() => {}) : null;
+        // Not begun before that: its lease would end in the middle of it, at a worker that is late.
+        if (ageMs > ackWaitMs / 2) await extended;
         if (item.hasLease()) await this.#handle(item);
         // Another worker has it by now, and an ack from here would count for that delivery.
         else log.warn(lostLease({ messageId, deliveryCount: delivery }, kind), 'a work item was read after its lease, and is left to its next delivery');
