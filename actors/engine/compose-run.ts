@@ -47,7 +47,7 @@ function systemText(input: ComposeRunInput): string {
     title === '' ? '# Task' : `# Task: ${title}`,
     fillPlaceholders(instructions, input),
     ...present(documents?.steps ?? '', runPoliciesText(documents?.policies ?? [])),
-    `# How to finish\nYou work alone: nobody answers questions, and text that you write is read by nobody. Work with function calls only. When the task is done, finish by calling ${EMIT_OUTPUT} with the result.`,
+    `# How to finish\nNo person takes part in this run: questions are not answered, and text that you write is not read. Work with function calls only. When the task is done, finish by calling ${EMIT_OUTPUT} with the result.`,
   ].join('\n\n');
 }
 

@@ -12,7 +12,7 @@ type FailureReason = Extract<ToolOutcome, { type: 'failed' }>['reason'];
 
 /** For the model: how to go on after a failed call. */
 const ADVICE: Record<FailureReason, string> = {
-  outcome_unknown: 'The call was made, and nobody knows whether it had an effect. Do not make it again unless that does no harm.',
+  outcome_unknown: 'The call was made, and it is not known whether it had an effect. Do not make it again unless that does no harm.',
   refused: 'The call was not made.',
   timeout: 'The tool gave no answer in time.',
   unreachable: 'The tool server can not be reached.',
