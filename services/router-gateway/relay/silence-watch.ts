@@ -2,7 +2,7 @@ import type { Deadline, Deadlines } from '#shared/deadlines.ts';
 import type { LoopLateness } from '#shared/lifecycle/loop-lateness.ts';
 import type { GatewayLimits } from '../limits.ts';
 
-export type Lateness = Pick<LoopLateness, 'totalMs' | 'measureMs'>;
+type Lateness = Pick<LoopLateness, 'totalMs' | 'measureMs'>;
 
 /**
  * Calls `onSilence` after `silenceMs` without a frame or heartbeat; doubled each time, up to `silenceMaxMs`. Time by which this process's own event loop was late
