@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { inexactInteger } from './inexact-integer.ts';
+import { inexactInteger, quoteInexactIntegers } from './inexact-integer.ts';
 
 it.each([
   ['{"id":9007199254740993}', '9007199254740993'],
@@ -14,4 +14,12 @@ it.each([
   ['{"id":1000000000000000000000000}', '1000000000000000000000000'],
 ])('of %.40s is %s', (json, found) => {
   expect(inexactInteger(json)).toBe(found);
+});
+
+it.each([
+  ['{"id":9007199254740993,"ids":[-9007199254740993, 1]}', '{"id":"9007199254740993","ids":["-9007199254740993", 1]}'],
+  ['{"9007199254740993":"a \\" 9007199254740993","b":9007199254740993e3}', '{"9007199254740993":"a \\" 9007199254740993","b":9007199254740993e3}'],
+  ['{"id":9007199254740992}', '{"id":9007199254740992}'],
+])('%s is kept as %s', (json, kept) => {
+  expect(quoteInexactIntegers(json)).toBe(kept);
 });

@@ -15,6 +15,12 @@ export function inexactInteger(json: string): string | null {
   return null;
 }
 
+/** The same JSON with each integer that parsing would change as a string of its digits. @param json valid JSON */
+export function quoteInexactIntegers(json: string): string {
+  if (!LONG.test(json)) return json;
+  return json.replace(TOKEN, (token) => (INTEGER.test(token) && !isExact(token) ? `"${token}"` : token));
+}
+
 function isExact(integer: string): boolean {
   if (integer.length > MAX_DIGITS) return false;
   const read = Number(integer);

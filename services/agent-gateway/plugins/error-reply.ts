@@ -91,7 +91,7 @@ export function noSuchWebhook(): SwitchyardError {
 export function changedInteger(json: string): SwitchyardError | null {
   const integer = inexactInteger(json);
   if (integer === null) return null;
-  return new SwitchyardError('request.invalid', `the integer ${integer} can not be kept exactly, as it is larger than 2^53: send it as a string`);
+  return new SwitchyardError('request.invalid', `the integer ${integer} cannot be kept exactly, as it is larger than 2^53: send it as a string`);
 }
 
 /**

@@ -220,6 +220,13 @@ describe('a delivery to the webhook of a routine', () => {
     expect((await deliver(app(), 'triage', { other: 1 })).statusCode).toBe(202);
   });
 
+  it('has an integer that cannot be kept exactly as a string of its digits', async () => {
+    const reply = await deliver(app(), 'triage', '{"claim":"broken","id":9007199254740993,"count":2}');
+
+    expect(reply.statusCode).toBe(202);
+    expect(await rows()).toMatchObject([{ input: { claim: 'broken', id: '9007199254740993', count: 2 } }]);
+  });
+
   it.each([
     ['short', (body: string) => signatureOf(body, WEBHOOK_SECRET, 'sha1')],
     ['long', (body: string) => `v1,${signatureOf(body, WEBHOOK_SECRET, 'sha512')}`],

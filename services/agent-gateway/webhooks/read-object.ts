@@ -1,9 +1,13 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { withoutMark } from '#shared/http-server/json-bodies.ts';
+import { quoteInexactIntegers } from '#shared/inexact-integer.ts';
 import { nestingViolation } from '#shared/json-schema.ts';
-import { changedInteger, invalidField } from '../plugins/error-reply.ts';
+import { invalidField } from '../plugins/error-reply.ts';
 
-/** Reads a body as any other route would, rejecting what is no JSON object with `request.invalid`. */
+/**
+ * Reads a body, rejecting what is no JSON object with `request.invalid`. Unlike in other bodies, an integer that can't be kept exactly is read as a string of its
+ * digits: its sender is another system, which can't send it differently.
+ */
 export function objectReader(app: FastifyInstance): (request: FastifyRequest, body: Buffer) => Promise<Record<string, unknown>> {
   const parse = app.getDefaultJsonParser('error', 'error');
   return (request, body) =>
@@ -13,9 +17,9 @@ export function objectReader(app: FastifyInstance): (request: FastifyRequest, bo
         if (error !== null) return reject(error);
         if (!isObject(value)) return reject(invalidField('', 'must be a JSON object'));
         const tooDeep = nestingViolation(value);
-        const refusal = tooDeep === null ? changedInteger(json) : invalidField(tooDeep.path, tooDeep.message);
-        if (refusal === null) resolve(value);
-        else reject(refusal);
+        if (tooDeep !== null) return reject(invalidField(tooDeep.path, tooDeep.message));
+        const exact = quoteInexactIntegers(json);
+        resolve(exact === json ? value : JSON.parse(exact));
       });
     });
 }
