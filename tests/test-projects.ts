@@ -37,6 +37,7 @@ export const needOwnProcess = [
   'services/agent-gateway/{command-replies,feed/page-body}.test.ts',
   'services/router-gateway/relay/{frame-feed-replays,silence-watch}.test.ts',
   'services/router-worker/{call-interest,call-watch}.test.ts',
+  'services/effect-worker/tools/connection.test.ts',
   'services/work/{consume-kind,running-items}.test.ts',
   'services/router-worker/call/answer-stream.test.ts',
   'services/router-worker/providers/scripted/adapter.test.ts',
@@ -51,6 +52,7 @@ export const needOwnProcess = [
   'shared/lifecycle/{heap,heap-after-loading,heap-growth,loop-lateness,loop-watchdog}.test.ts',
   'shared/telemetry/{line-writer,open-tracing}.test.ts',
   'tests/otel-variables.test.ts',
+  'tests/upstreams/bedrock.test.ts',
   'scripts/**/*.test.ts',
 ];
 

@@ -54,10 +54,7 @@ export async function runSchedules(half: number): Promise<void> {
     'cutOffs',
     'leadersLost',
     'slowed',
-    'noResponders',
     'inProcess',
-    'dropped',
-    'storedAgain',
     'eventsDeleted',
     'eventsPatched',
     'messagesPassed',
@@ -68,6 +65,8 @@ export async function runSchedules(half: number): Promise<void> {
     'callsWithdrawn',
   ])
     expect(sums[what], what).toBeGreaterThan(0);
+  // A few of each in 200 schedules, so that there may be none.
+  if (executed >= 1_000) for (const what of ['noResponders', 'dropped', 'storedAgain']) expect(sums[what], what).toBeGreaterThan(0);
 }
 
 /** Runs the schedules of a simulation, or a half of them in the deep tier. @returns how many, the steps of the shortest, and the sums of what they count */
