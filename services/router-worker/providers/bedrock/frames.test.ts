@@ -84,4 +84,16 @@ describe('frames', () => {
       expect(() => new FrameReader().read(bytes, () => {})).toThrow(SyntaxError);
     }
   });
+
+  it('whose headers state more bytes than they have are refused: what is behind them in memory is not read', () => {
+    const head = Buffer.concat([Buffer.from([4]), Buffer.from('name'), Buffer.from([7, 0, 64]), Buffer.from('short')]);
+    const bytes = Buffer.concat([Buffer.alloc(12), head, Buffer.alloc(100), Buffer.alloc(4)]);
+    bytes.writeUInt32BE(bytes.length);
+    bytes.writeUInt32BE(head.length, 4);
+    bytes.writeUInt32BE(crc32(bytes.subarray(0, 8)), 8);
+    bytes.writeUInt32BE(crc32(bytes.subarray(0, -4)), bytes.length - 4);
+    for (let times = 0; times < 10; times += 1) {
+      expect(() => new FrameReader().read(bytes, () => {})).toThrow(new SyntaxError('headers that can not be read'));
+    }
+  });
 });

@@ -69,7 +69,8 @@ export class FrameReader {
     const bodyAt = PRELUDE_BYTES + bytes.readUInt32BE(CHECKSUM_BYTES);
     if (bodyAt > end) throw new SyntaxError('a frame that is shorter than its headers');
     if (this.#head.compare(bytes, PRELUDE_BYTES, bodyAt) !== 0) {
-      this.#head = Buffer.from(bytes.subarray(PRELUDE_BYTES, bodyAt));
+      // With memory of its own, not a slice of the pool: the package reads values by their stated lengths, and only the end of the memory stops it.
+      this.#head = Buffer.from(new Uint8Array(bytes.subarray(PRELUDE_BYTES, bodyAt)).buffer);
       this.#headers = headersIn(this.#head);
     }
     return { headers: this.#headers, text: bytes.toString('utf8', bodyAt, end) };

@@ -27,7 +27,8 @@ const DOCUMENT_FORMATS: Readonly<Record<string, string>> = {
   [`${OFFICE}.wordprocessingml.document`]: 'docx',
   [`${OFFICE}.spreadsheetml.sheet`]: 'xlsx',
 };
-const MAX_NAME_CHARS = 200;
+/** Of a document's name: the API refuses longer ones. */
+export const MAX_NAME_CHARS = 200;
 
 /** @throws `router.provider_refused` naming an item that the API has no block for */
 export function toContent(content: Content, path: string): Marked<TextBlock | MediaBlock>[] {
@@ -94,6 +95,6 @@ function nameOf(filename: unknown): string {
   return name === '' ? 'document' : name;
 }
 
-function refusal(param: string, words: string): SwitchyardError {
+export function refusal(param: string, words: string): SwitchyardError {
   return new SwitchyardError('router.provider_refused', `${param}: ${words}`, { details: { param } });
 }

@@ -2,12 +2,14 @@ import type { ChatMessage } from '#shared/contracts/router/chat-request.ts';
 import type { ThinkingBlock } from '../anthropic/blocks.ts';
 import { toThinkingBlocks } from '../anthropic/to-thinking-blocks.ts';
 import { type Block, type Marked, marked, type ReasoningContent, type TextBlock, type ToolUse } from './blocks.ts';
-import { textBlocks, toContent } from './to-content.ts';
+import { MAX_NAME_CHARS, refusal, textBlocks, toContent } from './to-content.ts';
 
 /** A conversation begins with the user, and documents need a text beside them. */
 const PLACEHOLDER: Marked<TextBlock> = { item: { text: '.' } };
 const NOT_IN_IDS = /[^A-Za-z0-9_-]/g;
 const MAX_ID_CHARS = 64;
+/** Of one conversation; the API takes far fewer. */
+const MAX_DOCUMENTS = 100;
 
 type AssistantMessage = Extract<ChatMessage, { role: 'assistant' }>;
 
@@ -30,7 +32,7 @@ export interface ConversationOptions {
  * The conversation as the API accepts it: alternating roles, the user first; all results of a turn's tool calls in one message, before its other content; no empty
  * text; no white space at the end of an answer to be continued.
  *
- * @throws `router.provider_refused` naming an item that the API has no block for
+ * @throws `router.provider_refused` naming an item that the API has no block for, or for too many documents
  */
 export function toConversation(given: readonly ChatMessage[], options: ConversationOptions): Conversation {
   const firstOfTurns = given.findIndex(({ role }) => role !== 'system' && role !== 'developer');
@@ -52,8 +54,11 @@ export function toConversation(given: readonly ChatMessage[], options: Conversat
 function append(messages: MarkedMessage[], role: MarkedMessage['role'], content: Marked<Block>[]): void {
   if (content.length === 0) return;
   const last = messages.at(-1);
-  if (last?.role === role) last.content.push(...content);
-  else messages.push({ role, content: [...content] });
+  if (last?.role === role) {
+    for (const block of content) last.content.push(block);
+  } else {
+    messages.push({ role, content: [...content] });
+  }
 }
 
 /** Results first, and a text beside documents. */
@@ -71,16 +76,24 @@ function trimEnd(messages: MarkedMessage[]): void {
 
 /** The API refuses two documents of one name. */
 function nameDocuments(messages: readonly MarkedMessage[]): void {
+  const items = messages.flatMap(({ content }) => content.flatMap(({ item }) => ('toolResult' in item ? item.toolResult.content : [item])));
+  const documents = items.flatMap((item) => ('document' in item ? [item.document] : []));
+  if (documents.length > MAX_DOCUMENTS) throw refusal('messages', `have more than ${MAX_DOCUMENTS} documents`);
   const names = new Set<string>();
-  for (const { item } of messages.flatMap(({ content }) => content)) {
-    const inside = 'toolResult' in item ? item.toolResult.content : [item];
-    for (const block of inside) {
-      if (!('document' in block)) continue;
-      const { name } = block.document;
-      for (let number = 2; names.has(block.document.name); number += 1) block.document.name = `${name} ${number}`;
-      names.add(block.document.name);
-    }
+  /** By name; numbers below it are taken. */
+  const numbers = new Map<string, number>();
+  for (const document of documents) {
+    const { name } = document;
+    let number = numbers.get(name) ?? 2;
+    for (; names.has(document.name); number += 1) document.name = numbered(name, number);
+    numbers.set(name, number);
+    names.add(document.name);
   }
+}
+
+function numbered(name: string, number: number): string {
+  const suffix = ` ${number}`;
+  return `${name.slice(0, MAX_NAME_CHARS - suffix.length).trimEnd()}${suffix}`;
 }
 
 function blocksOf(message: ChatMessage, path: string, { takesReasoning }: ConversationOptions): Marked<Block>[] {

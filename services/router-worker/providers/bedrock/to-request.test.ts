@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ChatMessage, ChatRequest, ChatTool } from '#shared/contracts/router/chat-request.ts';
 import { bedrockTraits } from './model-traits.ts';
+import { toConversation } from './to-messages.ts';
 import { toRequest } from './to-request.ts';
 
 const hello: ChatMessage = { role: 'user', content: 'hi' };
@@ -115,6 +116,25 @@ describe('files', () => {
     expect(messagesOf({ role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:image/jpg;base64,AAAA' } }] })).toEqual([
       { role: 'user', content: [{ image: { format: 'jpeg', source: { bytes: 'AAAA' } } }] },
     ]);
+  });
+
+  const namesOf = (names: readonly string[]) =>
+    toConversation([{ role: 'user', content: names.map((name) => file('data:,', name)) }], { takesReasoning: false }).messages.flatMap(({ content }) =>
+      content.flatMap(({ item }) => ('document' in item ? [item.document.name] : [])),
+    );
+
+  it('have names of their own within the length that the API takes, whatever they are called', () => {
+    expect(namesOf(['a', 'a', 'a 2', 'a', 'a 3'])).toEqual(['a', 'a 2', 'a 2 2', 'a 3', 'a 3 2']);
+    const long = 'x'.repeat(200);
+    expect(namesOf([long, long, long])).toEqual([long, `${'x'.repeat(198)} 2`, `${'x'.repeat(198)} 3`]);
+    const broken = `${'x'.repeat(197)} yy`;
+    expect(namesOf([broken, broken])).toEqual([broken, `${'x'.repeat(197)} 2`]);
+  });
+
+  it('are 100 documents at most', () => {
+    expect(new Set(namesOf(Array.from({ length: 100 }, () => 'a'))).size).toBe(100);
+    const refusal = { code: 'router.provider_refused', details: { param: 'messages' } };
+    expect(() => namesOf(Array.from({ length: 101 }, () => 'a'))).toThrow(expect.objectContaining(refusal));
   });
 
   it.each([
