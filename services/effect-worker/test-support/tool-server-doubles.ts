@@ -5,7 +5,12 @@ import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/
 import { z } from 'zod';
 import { openHttpDouble, type ReceivedRequest } from './http-double.ts';
 
-export const rpcMessage = z.looseObject({ id: z.union([z.number(), z.string()]).optional(), method: z.string(), params: z.looseObject({}).default({}) });
+/** A response has the method ''. */
+export const rpcMessage = z.looseObject({
+  id: z.union([z.number(), z.string()]).optional(),
+  method: z.string().default(''),
+  params: z.looseObject({}).default({}),
+});
 export type RpcMessage = z.infer<typeof rpcMessage>;
 
 export interface ToolServerDouble {
@@ -88,6 +93,7 @@ export async function openHandMadeServer(
     if (refuses(received.headers['mcp-protocol-version'])) return void response.writeHead(400).end('unknown version');
     if (received.method !== 'POST') return void response.writeHead(405).end();
     const message = rpcMessage.parse(JSON.parse(received.body.toString('utf8')));
+    if (message.method === '') return void response.writeHead(202).end();
     if (message.method.startsWith('notifications/')) {
       onNotification();
       return void response.writeHead(202).end();

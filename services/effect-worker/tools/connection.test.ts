@@ -56,6 +56,13 @@ describe('a connection to a tool server that answers with event streams', () => 
     await expect(list()).rejects.toMatchObject({ kind: 'lost' });
   });
 
+  it('is lost at once for a request whose stream ends without its answer after a ping', async () => {
+    const ping = `data: ${JSON.stringify({ jsonrpc: '2.0', id: 'ping', method: 'ping' })}\n\n`;
+    const { list } = await connect((message, response) => stream(response, message, undefined, ping));
+
+    await expect(list()).rejects.toMatchObject({ kind: 'lost' });
+  });
+
   it('is lost at once for a request whose answer the client can not read', async () => {
     const { list } = await connect((message, response) => stream(response, message, 'no object'));
 

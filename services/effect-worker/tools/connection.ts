@@ -142,7 +142,9 @@ class WatchedTransport extends StreamableHTTPClientTransport {
   }
 
   override send(message: JSONRPCMessage | JSONRPCMessage[], options: SendOptions = {}): Promise<void> {
-    const isUnchecked = !Array.isArray(message) && 'method' in message && message.method.startsWith(UNCHECKED);
+    // The client sends its response to a ping while it handles the stream of a request, which is not over by that.
+    if (!Array.isArray(message) && !('method' in message)) return super.send(message, options);
+    const isUnchecked = !Array.isArray(message) && message.method.startsWith(UNCHECKED);
     const onRequestStreamEnd = options.onRequestStreamEnd ?? this.#fetcher.watch()?.onMessage();
     const sent = isUnchecked ? { ...message, method: message.method.slice(UNCHECKED.length) } : message;
     return super.send(sent, onRequestStreamEnd === undefined ? options : { ...options, onRequestStreamEnd });

@@ -28,7 +28,7 @@ export interface RequestWatch {
   /** The request is about to be written: from now on the server may have seen it. */
   onSent(): void;
   onRetryAfter(waitMs: number | null): void;
-  /** The client sends a message. @returns called when it has handled all of a response stream, and will not resume it */
+  /** The client sends a request or a notification, not a response. @returns called when it has handled all of a response stream, and will not resume it */
   onMessage(): () => void;
   /** A piece of a response was read, or handled. */
   onRead(): void;
