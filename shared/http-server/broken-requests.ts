@@ -7,9 +7,12 @@ interface BrokenRequestReply {
   body: object;
 }
 
-/** Replies to bytes that are not valid HTTP. */
+/** The code of a CONNECT, beside those of Node's errors. */
+export const TUNNEL_REQUEST = 'TUNNEL_REQUEST';
+
+/** Replies to what is no request that an app can handle: mostly bytes that are not valid HTTP. */
 export interface BrokenRequests {
-  /** By Node's error code. */
+  /** By the error's code. */
   byCode: Readonly<Record<string, BrokenRequestReply>>;
   otherwise: BrokenRequestReply;
   contentType: string;

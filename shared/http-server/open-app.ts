@@ -120,12 +120,13 @@ export function openApp(rules: ServerRules, deps: AppDeps): FastifyInstance {
   app.decorateRequest('route', null);
   knowAddresses(app);
   installErrorReplies(app, sink, precedence);
-  refuseUnservable(app, rules.brokenRequests);
   // Before all other hooks, while the connection is certainly open.
   closeWaitingResponses(app, rules.requestsPerConnection);
   markRequests(app);
   traceRequests(app, tracing);
   followRequests(app, { server, metrics, ...(onEnd && { onEnd }) });
+  // After the hooks that give a response its id and count it.
+  refuseUnservable(app, rules);
   return app;
 }
 

@@ -40,6 +40,16 @@ describe('the key of the agent', () => {
     expect(agent.deployment.owner.commands.length).toBe(before);
   });
 
+  it('SECURITY 1.1: is needed to learn what exists, also by requests that can not be served', async () => {
+    const app = agent.app();
+    const faces = [];
+    for (const session of [agent.session, 'ses_unknown'])
+      faces.push(faceOf(await app.inject({ url: `/sessions/${session}/events`, headers: { expect: 'other' } })));
+
+    expect(faces[0]).toMatchObject({ statusCode: 400 });
+    expect(faces[1]).toEqual(faces[0]);
+  });
+
   it('SECURITY 1.1: in the address opens nothing', async () => {
     const app = agent.app();
     for (const query of [`api_key=${API_KEY}`, `key=${API_KEY}`, `access_token=${API_KEY}`, `authorization=Bearer%20${API_KEY}`])

@@ -1,6 +1,6 @@
 import { shortened } from '#shared/errors/shortened.ts';
 import { errorCatalogue, SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import type { BrokenRequests } from '#shared/http-server/broken-requests.ts';
+import { type BrokenRequests, TUNNEL_REQUEST } from '#shared/http-server/broken-requests.ts';
 import type { ErrorReply, ErrorRules } from '#shared/http-server/error-replies.ts';
 import { inexactInteger } from '#shared/inexact-integer.ts';
 import { isTransientError } from '#shared/storage/transient-error.ts';
@@ -44,6 +44,7 @@ const REFUSED = { code: 'validation_failed' };
 export const brokenRequests: BrokenRequests = {
   byCode: {
     ERR_HTTP_REQUEST_TIMEOUT: { status: 408, body: { error: 'the request was not received in time', code: 'timeout' } },
+    [TUNNEL_REQUEST]: { status: 400, body: { error: 'this server opens no tunnels: CONNECT is not supported', ...REFUSED } },
     HPE_HEADER_OVERFLOW: { status: 431, body: { error: 'the headers are too large', ...REFUSED } },
   },
   otherwise: { status: 400, body: { error: 'the request could not be read as HTTP', ...REFUSED } },

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { RouterErrorBody } from '#shared/contracts/router/chat-completion.ts';
 import { shortened } from '#shared/errors/shortened.ts';
 import { errorCatalogue, SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import type { BrokenRequests } from '#shared/http-server/broken-requests.ts';
+import { type BrokenRequests, TUNNEL_REQUEST } from '#shared/http-server/broken-requests.ts';
 import { type ErrorReply, type ErrorRules, knownError } from '#shared/http-server/error-replies.ts';
 
 /** A message and a `param` may quote a name of the request, which can be as long as a body. */
@@ -47,6 +47,7 @@ const unreadable = (code: 'request.invalid' | 'router.timeout', message = 'The r
 export const brokenRequests: BrokenRequests = {
   byCode: {
     ERR_HTTP_REQUEST_TIMEOUT: unreadable('router.timeout', 'The request was not received in time'),
+    [TUNNEL_REQUEST]: unreadable('request.invalid', 'This server opens no tunnels: CONNECT is not supported'),
     HPE_HEADER_OVERFLOW: unreadable('request.invalid', `The headers of the request are larger than ${maxHeaderSize} bytes`),
   },
   otherwise: unreadable('request.invalid'),
