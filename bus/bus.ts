@@ -156,8 +156,6 @@ export interface WorkItem {
   working(): Promise<void>;
   /** When the lease ends by what is known now, by `performance.now()`. Absent: it is counted from `working`. */
   leaseEndsAt?(): number;
-  /** Content of it was published, so that its publisher gives it to no other worker once it has that. Absent: it is redelivered in any case. */
-  noteContent?(): void;
 }
 
 /** Publish and subscribe without storage: notices (`evt.*`), take-overs (`part.*`), replies (`ans.*`), control (`ctl.*`). */

@@ -110,23 +110,6 @@ describe('a dispatched item', () => {
     }
   });
 
-  it('DESIGN 6: goes on once the bus has content of it, at a worker that is late: its publisher gives it to no other', () => {
-    vi.useFakeTimers();
-    try {
-      const [{ item: shown }, { item: unread }, { item: empty }] = [take(), take(), take()];
-      for (const item of [shown, unread]) item.noteContent();
-      for (const item of [shown, empty]) item.onShown();
-      vi.advanceTimersByTime(LEASE_MS);
-      expect([shown, unread, empty].map((item) => item.hasLease())).toEqual([true, false, false]);
-      unread.onShown();
-      expect(unread.hasLease()).toBe(false);
-      vi.advanceTimersByTime(4 * LEASE_MS);
-      expect(shown.hasLease()).toBe(false);
-    } finally {
-      vi.useRealTimers();
-    }
-  });
-
   it('is not stored by a worker whose lease is over: its publisher dispatches it again', async () => {
     const { item, stored } = take({ deliveredAt: performance.now() - LEASE_MS });
     await item.nak(0);

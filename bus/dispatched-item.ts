@@ -26,15 +26,10 @@ export interface DispatchedItemOptions {
 
 /** A `WorkItem` whose lease is counted by its worker. */
 export interface DispatchedItem extends WorkItem {
-  /** Content of it was published, and `onShown` is not called yet. */
-  isShowing(): boolean;
   hasLease(): boolean;
   leaseEndsAt(): number;
-  noteContent(): void;
   /** Extends the lease, unless it is over. @param sentAt the bus has received what this process had sent until then, by `performance.now()` */
   onConfirmed(sentAt: number): void;
-  /** The bus has received the content. Counts only under the lease. */
-  onShown(): void;
 }
 
 /**
@@ -45,8 +40,6 @@ const LEASE_SHARE = 2 / 3;
 /** Until the first heartbeat must have named it. The publisher waits from before the dispatch, so a reply can't extend the lease beyond this. */
 const UNNAMED_SHARE = 9 / 10;
 const HEARTBEAT_SHARE = 1 / 3;
-/** Once content is shown, the publisher has no other worker execute it: the lease only ends the work of a process that is cut off. */
-const SHOWN_SHARE = 5;
 
 /** How long an item may be in flight without a reply of the bus. */
 export function dispatchedLeaseMs(ackWaitMs: number): number {
@@ -55,40 +48,29 @@ export function dispatchedLeaseMs(ackWaitMs: number): number {
 
 /**
  * The `WorkItem` of a dispatched item, stored nowhere: ack costs nothing, nak stores it. Without heartbeats for a lease's length the publisher gives the item
- * to another worker, as long as it has no content of it. So the worker counts a lease too, extended only by replies of the bus: a paused or cut-off worker
- * learns from it that the item may have another one.
+ * to another worker. So the worker counts a lease too, extended only by replies of the bus: a paused or cut-off worker learns from it that the item may have
+ * another one.
  */
 export function dispatchedItem(options: DispatchedItemOptions): DispatchedItem {
   const { kind, messageId, body, publishedAtMs, deliveredAt, ackWaitMs, assertOpen, confirmConnected, store, stopping, log } = options;
   const namedAt = performance.now() + HEARTBEAT_SHARE * ackWaitMs;
-  let leaseMs = dispatchedLeaseMs(ackWaitMs);
+  const leaseMs = dispatchedLeaseMs(ackWaitMs);
   let leaseEndsAt = deliveredAt + leaseMs;
-  let content: 'none' | 'published' | 'shown' = 'none';
   const settling = new Settling(assertOpen);
   const hasLease = () => performance.now() < leaseEndsAt;
   const extend = (sentAt: number) => {
     const endsAt = sentAt + leaseMs;
-    leaseEndsAt = Math.max(leaseEndsAt, content === 'shown' || sentAt >= namedAt ? endsAt : Math.min(endsAt, deliveredAt + UNNAMED_SHARE * ackWaitMs));
+    leaseEndsAt = Math.max(leaseEndsAt, sentAt >= namedAt ? endsAt : Math.min(endsAt, deliveredAt + UNNAMED_SHARE * ackWaitMs));
   };
   return {
     messageId,
     body,
     deliveryCount: 1,
     publishedAtMs,
-    isShowing: () => content === 'published',
     hasLease,
     leaseEndsAt: () => leaseEndsAt,
-    noteContent: () => {
-      if (content === 'none') content = 'published';
-    },
     onConfirmed: (sentAt) => {
       if (hasLease()) extend(sentAt);
-    },
-    onShown: () => {
-      if (content !== 'published' || !hasLease()) return;
-      content = 'shown';
-      leaseMs = SHOWN_SHARE * ackWaitMs;
-      extend(performance.now());
     },
     ack: () => settling.once(async () => {}),
     nak: (delayMs) =>

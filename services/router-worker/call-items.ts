@@ -201,7 +201,6 @@ async function settleCall(
     attempt: running.delivery,
     signal: running.ended,
     mayPublish: () => running.cause !== 'lease-lost',
-    onContent: running.onContent,
     tokens: bus.tokens,
     framesAt,
     nowMs: deps.clock.nowMs(),

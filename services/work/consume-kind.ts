@@ -43,7 +43,6 @@ async function handle<Work, Result>(item: WorkItem, hasBudget: boolean, kind: It
   const running = deps.running.begin(item.deliveryCount, kind.remainingMs(work), kind.endReasons);
   const onLost = () => running.end('lease-lost');
   const lease = renewLease(item, kind.lease, { onLost, deadlines: deps.running.deadlines, log: deps.log });
-  if (item.noteContent !== undefined) running.onContent = item.noteContent;
   const settling: Settling<Work, Result> = { item, work, header: kind.header(work), hasBudget, kind, running, deps };
   try {
     const watching = kind.watch?.(work, running, item.publishedAtMs);

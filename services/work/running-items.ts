@@ -25,8 +25,6 @@ export class RunningItem {
   mayBeStarted = false;
   /** Null: not recorded. */
   span: Span | null = null;
-  /** Called once content of it was published, any number of times. */
-  onContent: () => void = () => {};
   readonly #controller = new ItemAbortController();
   readonly #reasons: EndReasons;
   readonly #releases: (() => void)[] = [];

@@ -15,9 +15,7 @@ afterEach(() => {
 /** Leases over connections whose replies are read when they are due. */
 function opened() {
   const flush = vi.fn(async () => {});
-  const flushTokens = vi.fn(async () => {});
-  const link = { isUp: true, areTokensUp: true, main: { flush }, tokens: { flush: flushTokens } };
-  const leases = new DispatchedLeases(link);
+  const leases = new DispatchedLeases({ isUp: true, main: { flush } });
   const add = (): DispatchedItem => {
     const item = dispatchedItem({
       kind: 'router.call',
@@ -35,7 +33,7 @@ function opened() {
     leases.add(item);
     return item;
   };
-  return { leases, link, flush, flushTokens, add };
+  return { leases, flush, add };
 }
 
 describe('leases of dispatched items', () => {
@@ -55,25 +53,6 @@ describe('leases of dispatched items', () => {
     flush.mockImplementation(() => new Promise(() => {}));
     await vi.advanceTimersByTimeAsync(4_000);
     expect(item.hasLease()).toBe(false);
-    leases.stop();
-  });
-
-  it('are longer once the broker has the content, on the connection of tokens', async () => {
-    const { leases, link, flushTokens, add } = opened();
-    const [shown, published] = [add(), add()];
-    shown.noteContent();
-    await vi.advanceTimersByTimeAsync(500);
-    expect(flushTokens).toHaveBeenCalledTimes(1);
-    flushTokens.mockImplementation(() => new Promise(() => {}));
-    published.noteContent();
-    await vi.advanceTimersByTimeAsync(500);
-
-    link.isUp = false;
-    await vi.advanceTimersByTimeAsync(10_000);
-    expect(shown.hasLease()).toBe(true);
-    expect(published.hasLease()).toBe(false);
-    await vi.advanceTimersByTimeAsync(20_000);
-    expect(shown.hasLease()).toBe(false);
     leases.stop();
   });
 

@@ -6,26 +6,23 @@ const CONFIRM_EVERY_MS = 500;
 /** Requests within this time share a flush. */
 const SHARED_FLUSH_MS = 100;
 
-/** What is used of a connection. */
-interface Flushed {
-  /** Resolves with the broker's reply to what was sent before. */
-  flush(): Promise<void>;
+interface Connection extends Pick<NatsLink, 'isUp'> {
+  /** `flush` resolves with the broker's reply to what was sent before. */
+  main: { flush(): Promise<void> };
 }
-
-type Connections = Pick<NatsLink, 'isUp' | 'areTokensUp'> & { main: Flushed; tokens: Flushed };
 
 /**
  * Extends the leases of all dispatched items of a consumer by one reply of the broker. Each item's own renewal is due every 2 s, late by a tick of the event loop,
  * and its reply is read a tick later: too late for a lease of 4 s where a tick takes one.
  */
 export class DispatchedLeases {
-  readonly #link: Connections;
+  readonly #link: Connection;
   readonly #items = new Set<DispatchedItem>();
   readonly #timer = setInterval(() => this.#confirmAll(), CONFIRM_EVERY_MS).unref();
   /** The last flush. */
   #last: { beganAt: number; done: Promise<number> } = { beganAt: Number.NEGATIVE_INFINITY, done: Promise.resolve(0) };
 
-  constructor(link: Connections) {
+  constructor(link: Connection) {
     this.#link = link;
   }
 
@@ -55,13 +52,6 @@ export class DispatchedLeases {
   #confirmAll(): void {
     if (this.#items.size === 0 || !this.#link.isUp) return;
     this.confirm().catch(ignore);
-    const showing = [...this.#items].filter((item) => item.isShowing());
-    if (showing.length === 0 || !this.#link.areTokensUp) return;
-    // Frames have a connection of their own.
-    const onShown = () => {
-      for (const item of showing) item.onShown();
-    };
-    this.#link.tokens.flush().then(onShown, ignore);
   }
 }
 

@@ -185,7 +185,7 @@ describe('dispatches that come at once', () => {
     };
     const retries = { runWithin: async () => {}, assertOpen: () => {}, longestPauseMs: () => 1_000 };
     const link = {
-      ...{ main, tokens: main, isUp: true, areTokensUp: true, isCluster: false, inboxPrefix: '_INBOX', retries, up: async () => session },
+      ...{ main, isUp: true, isCluster: false, inboxPrefix: '_INBOX', retries, up: async () => session },
       streams: { onRedeclare: () => () => {} },
     } as unknown as NatsLink;
     const begun: string[] = [];

@@ -52,18 +52,6 @@ afterEach(() => {
 });
 
 describe('the frames of a call', () => {
-  it('DESIGN 6: are reported as content once the first of it is published, and not before', () => {
-    const onContent = vi.fn();
-    const { writer, frames } = opened({ onContent });
-    writer.debug({ model: 'one' });
-    writer.parts([]);
-    expect(onContent).not.toHaveBeenCalled();
-    writer.parts([{ type: 'text-delta', text: 'a' }]);
-    expect(kindsOf(frames)).toEqual(['open', 'content']);
-    writer.parts([{ type: 'text-delta', text: 'b' }]);
-    expect(onContent).toHaveBeenCalledTimes(1);
-  });
-
   it('end with the error chunk and nothing behind it, and carry the body for a gateway that has sent no header yet', () => {
     const { writer, frames } = opened();
     const body = { error: { code: 502, message: 'broke', type: 'provider_unavailable', param: '', metadata: { error_type: 'provider_unavailable' } } };

@@ -20,8 +20,6 @@ export interface StreamTarget {
   statesTemplate: boolean;
   tokens: Pick<TokenStream, 'publish'>;
   framesAt: string;
-  /** Called behind the first content, and behind that which states the template again. */
-  onContent?(): void;
 }
 
 /**
@@ -68,7 +66,6 @@ export class AnswerStream {
     if (events === '') return;
     if (!isStated) this.#statedAtMs = nowMs;
     this.#publish(this.#contentFrame(events, isStated));
-    if (!isStated) this.#target.onContent?.();
   }
 
   finish(answer: Answer, usage: Usage, metadata?: RouterMetadata): void {

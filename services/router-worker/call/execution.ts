@@ -38,8 +38,6 @@ export interface Execution {
   signal: CallSignal;
   /** False once the lease is lost: another worker may publish for this call. */
   mayPublish(): boolean;
-  /** Called behind the first content that is published, and now and then behind later content. */
-  onContent?(): void;
   tokens: Pick<TokenStream, 'publish'>;
   /** Their subject. */
   framesAt: string;

@@ -35,19 +35,7 @@ export interface ResponseWriter {
 
 /** Writes the response as the call wants it: frames, one body, or nothing. @param routing null: the caller does not want to know where it went */
 export function responseWriterFor(execution: Execution, routing: RoutingReport | null, onAttempted: (attempt: Attempted) => void): ResponseWriter {
-  const {
-    call,
-    surface,
-    attempt,
-    tokens,
-    framesAt,
-    nowMs,
-    attempted = () => {},
-    answering = () => {},
-    capturesContent = false,
-    failures,
-    onContent,
-  } = execution;
+  const { call, surface, attempt, tokens, framesAt, nowMs, attempted = () => {}, answering = () => {}, capturesContent = false, failures } = execution;
   const created = Math.floor(nowMs / 1_000);
   const begunAtMs = performance.now();
   const now = () => Math.floor((nowMs + performance.now() - begunAtMs) / 1_000);
@@ -61,16 +49,7 @@ export function responseWriterFor(execution: Execution, routing: RoutingReport |
     provider: candidate?.provider.name ?? DEFAULT_PROVIDER_NAME,
   });
   const statesTemplate = call.surface !== undefined;
-  const target = {
-    surface,
-    callId: call.callId,
-    attempt,
-    isLogged: statesTemplate && call.reply !== null,
-    statesTemplate,
-    tokens,
-    framesAt,
-    ...(onContent !== undefined && { onContent }),
-  };
+  const target = { surface, callId: call.callId, attempt, isLogged: statesTemplate && call.reply !== null, statesTemplate, tokens, framesAt };
   const stream = call.want === 'frames' ? new AnswerStream(target, headOf(null)) : null;
   return {
     observer: {
