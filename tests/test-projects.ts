@@ -32,7 +32,7 @@ export const needOwnProcess = [
   'actors/kinds/turn/hidden-classes.test.ts',
   'actors/runtime/{partitions/timers,publish/outbox}.test.ts',
   'bus/{dispatched-item,renew-lease}.test.ts',
-  'bus/nats/{commands/{command-feed,command-log},connection/{consumers,leaderless-streams,overlapping,retries,stored-publish},tokens/replay-batches,usage/{undelivered-records,usage-consumer},work/{dispatched-leases,work-consumer}}.test.ts',
+  'bus/nats/{commands/{command-feed,command-log},connection/{consumers,leaderless-streams,overlapping,retries,stored-publish},tokens/replay-batches,usage/{undelivered-records,usage-consumer},work/{dispatched-leases,waiting-lease,work-consumer}}.test.ts',
   'services/actor-host/log-pending-callbacks.test.ts',
   'services/agent-gateway/{command-replies,feed/page-body}.test.ts',
   'services/router-gateway/relay/{frame-feed-replays,silence-watch}.test.ts',

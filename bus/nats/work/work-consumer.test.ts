@@ -168,13 +168,15 @@ describe('dispatches that come at once', () => {
   let workedMs = 0;
 
   /** A consumer whose handler keeps the process busy. */
-  async function busy(handlerMs: number) {
+  async function busy(handlerMs: number, done?: Promise<void>) {
     workedMs = 0;
     const faked = performance.now.bind(performance);
     vi.spyOn(performance, 'now').mockImplementation(() => faked() + workedMs);
     const receivers = new Map<string, (error: Error | null, message: Msg) => void>();
     const { signal: session } = new AbortController();
     const pulls: number[] = [];
+    /** Each with the sequence of its item. */
+    const verbs: string[] = [];
     const main = {
       flush: async () => {},
       publish: (_: string, body: string) => void pulls.push(JSON.parse(body).batch),
@@ -183,16 +185,21 @@ describe('dispatches that come at once', () => {
         return { isClosed: () => false, drain: async () => {}, unsubscribe: () => {} };
       },
     };
-    const retries = { runWithin: async () => {}, assertOpen: () => {}, longestPauseMs: () => 1_000 };
+    const run = (_what: string, budgetMs: number, request: (timeoutMs: number) => Promise<unknown>) => request(budgetMs);
+    const retries = { run, runWithin: async () => {}, assertOpen: () => {}, longestPauseMs: () => 1_000 };
     const link = {
       ...{ main, isUp: true, isCluster: false, inboxPrefix: '_INBOX', retries, up: async () => session },
-      streams: { onRedeclare: () => () => {} },
+      ...{
+        streams: { onRedeclare: () => () => {} },
+        requests: { ask: async (reply: string, verb: string) => void verbs.push(`${verb} ${reply.split('.')[5]}`) },
+      },
     } as unknown as NatsLink;
     const begun: string[] = [];
     const stored: string[] = [];
     const handler = async ({ messageId }: WorkItem) => {
       begun.push(messageId);
       workedMs += handlerMs;
+      await done;
     };
     const consumer = new WorkConsumer({
       ...{ link, kind: 'router.call', clock: systemClock, concurrency: 1_000, ackWaitMs: 6_000, budgetMs: 8_000, log: silentLog, handler },
@@ -205,8 +212,15 @@ describe('dispatches that come at once', () => {
     await vi.advanceTimersByTimeAsync(1);
     const dispatch = (messageId: string) =>
       receivers.get('offer.router.call')?.(null, { reply: `_INBOX.x.${Date.now() + workedMs}.${messageId}`, string: () => '{}' } as unknown as Msg);
+    /** In answer to the last pull. */
+    const deliver = (sequence: number) =>
+      [...receivers].at(-1)?.[1](null, {
+        reply: `$JS.ACK.WORK.router-call.1.${sequence}.${sequence}.1790000000000000000.0`,
+        headers: { code: 0, get: () => `q${sequence}` },
+        string: () => '{}',
+      } as unknown as Msg);
     const tick = () => vi.advanceTimersToNextTimerAsync();
-    return { consumer, begun, stored, pulls, dispatch, tick };
+    return { consumer, begun, stored, pulls, verbs, dispatch, deliver, tick };
   }
 
   afterEach(() => void vi.restoreAllMocks());
@@ -229,6 +243,29 @@ describe('dispatches that come at once', () => {
     await tick();
     expect([begun.at(-1), stored]).toEqual(['o6', ['o5']]);
     await consumer.stop();
+  });
+
+  it('DESIGN 6: pulling resumes when the last item that has waited begins, though none has ended', async () => {
+    const done = gate();
+    const { consumer, begun, pulls, deliver, tick } = await busy(5, done.opened);
+    const [first = 0] = pulls;
+    for (let sequence = 1; sequence <= first; sequence += 1) deliver(sequence);
+    for (let count = 0; count < 100 && begun.length < first; count += 1) await tick();
+    expect(begun).toHaveLength(first);
+    expect(pulls).toEqual([125, 125]);
+    done.open();
+    await consumer.stop();
+  });
+
+  it('DESIGN 6: a stopping worker begins nothing that has waited: dispatches are stored, queued items are returned', async () => {
+    const { consumer, begun, stored, verbs, dispatch, deliver } = await busy(350);
+    dispatch('o1');
+    dispatch('o2');
+    deliver(7);
+    const stopped = consumer.stop();
+    await vi.advanceTimersByTimeAsync(10);
+    await stopped;
+    expect({ begun, stored, verbs }).toEqual({ begun: ['o1'], stored: ['o2'], verbs: ['-NAK 7'] });
   });
 
   it('DESIGN 6: are stored when they have waited for half of their lease, since it would end before it can be extended', async () => {

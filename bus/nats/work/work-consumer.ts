@@ -17,8 +17,9 @@ import { nanosOf, streams } from '../streams.ts';
 import { DispatchedLeases } from './dispatched-leases.ts';
 import { dispatchSubjectOf, readDispatch } from './dispatcher.ts';
 import { earlierDeliveries } from './earlier-deliveries.ts';
-import { PacedBeginnings } from './paced-beginnings.ts';
 import { PAUSE_MS, type PauseDetector } from './pause-detector.ts';
+import { StartLimiter } from './start-limiter.ts';
+import { WaitingLease } from './waiting-lease.ts';
 import { type QueuedItem, workItem } from './work-item.ts';
 
 /** Unacknowledged items of all workers of a kind; past it the broker delivers no more. */
@@ -45,7 +46,6 @@ export interface WorkConsumerOptions extends ConsumeOptions {
   log: Log;
 }
 
-/** As it came. */
 interface Dispatch {
   messageId: string;
   body: string;
@@ -56,8 +56,8 @@ interface Dispatch {
 
 /**
  * Pulls queued items of one kind while it has free slots, and accepts dispatched ones. Pulled and in flight never exceed the concurrency. It pulls again
- * below half of its allowance: so a busy worker does not pull per item, and dispatches take at most half of the freed slots while items are queued. What comes
- * at once is begun at a pace, in its slots.
+ * below half of its allowance: so a busy worker does not pull per item, and dispatches take at most half of the freed slots while items are queued. Items
+ * have their slots while they wait to begin.
  */
 export class WorkConsumer implements Subscription {
   readonly #options: WorkConsumerOptions;
@@ -75,7 +75,7 @@ export class WorkConsumer implements Subscription {
   #wasDeclared = false;
   #declaring: Promise<void> | null = null;
   readonly #leases: DispatchedLeases;
-  readonly #beginnings = new PacedBeginnings();
+  readonly #starts = new StartLimiter({ onEmpty: () => this.#ask() });
 
   constructor(options: WorkConsumerOptions) {
     this.#options = options;
@@ -98,9 +98,9 @@ export class WorkConsumer implements Subscription {
     return this.#stop.signal.aborted;
   }
 
-  /** What was pulled ahead has slots too. None is free while what has come already waits to be begun. */
+  /** Requested items have slots too. None is free while an item has waited to begin for too long. */
   get hasFreeSlot(): boolean {
-    return this.#beginnings.waitedMs() < LONGEST_WAIT_MS && this.#inFlight + (this.#pull?.asked ?? 0) < this.#options.concurrency;
+    return this.#starts.waitedMs() < LONGEST_WAIT_MS && this.#inFlight + (this.#pull?.asked ?? 0) < this.#options.concurrency;
   }
 
   /** Of a dispatch of this process: handled behind its synchronous code. Without a free slot it is stored, as any other. */
@@ -108,7 +108,7 @@ export class WorkConsumer implements Subscription {
     const { clock } = this.#options;
     const publishedAtMs = clock.nowMs();
     queueMicrotask(() => {
-      if (this.isStopping || !this.hasFreeSlot) return this.#storeDispatched(messageId, body);
+      if (this.isStopping || !this.hasFreeSlot) return void this.#storeDispatched(messageId, body);
       this.#beginDispatched({ messageId, body, publishedAtMs, deliveredAt: performance.now() });
     });
   }
@@ -210,7 +210,7 @@ export class WorkConsumer implements Subscription {
     const free = concurrency - this.#inFlight;
     const requested = this.#dispatches === null || this.#dispatches.isClosed() ? free : Math.min(free, Math.ceil(concurrency * PREFETCH_SHARE));
     const asked = this.#pull?.asked ?? 0;
-    if (!this.#stop.signal.aborted && this.#beginnings.waiting === 0 && asked < requested / 2) this.#pull?.ask(requested - asked);
+    if (!this.#stop.signal.aborted && this.#starts.waiting === 0 && asked < requested / 2) this.#pull?.ask(requested - asked);
   }
 
   /** In a queue group: one member gets each dispatch. Renewed after a reconnect. */
@@ -246,7 +246,7 @@ export class WorkConsumer implements Subscription {
     // It can't have been delivered before it was sent, even after a pause.
     const deliveredAt = Math.max(pauseDetector.deliveredSince(), performance.now() - Math.max(0, clock.nowMs() - dispatch.publishedAtMs));
     const body = message.string();
-    if (this.isStopping || !this.hasFreeSlot) this.#storeDispatched(messageId, body);
+    if (this.isStopping || !this.hasFreeSlot) void this.#storeDispatched(messageId, body);
     else this.#beginDispatched({ messageId, body, publishedAtMs, deliveredAt });
   }
 
@@ -256,21 +256,22 @@ export class WorkConsumer implements Subscription {
       const item = this.#dispatchedItem(dispatch);
       const leaseMs = item.leaseEndsAt() - performance.now();
       const { kind, ackWaitMs, log } = this.#options;
-      if (leaseMs > dispatchedLeaseMs(ackWaitMs) / 2) {
-        const drop = this.#leases.add(item);
-        return this.#handle(item).then(drop);
+      if (leaseMs <= 0) {
+        log.warn({ kind, message_id: item.messageId }, 'a dispatched item was read after its lease, and is left to its publisher');
+        return;
       }
-      // Its lease would end before it could be extended.
-      if (leaseMs > 0) return this.#storeDispatched(item.messageId, item.body);
-      log.warn({ kind, message_id: item.messageId }, 'a dispatched item was read after its lease, and is left to its publisher');
+      // With less than half of its lease, that would end before it could be extended.
+      if (this.isStopping || leaseMs <= dispatchedLeaseMs(ackWaitMs) / 2) return this.#storeDispatched(item.messageId, item.body);
+      const drop = this.#leases.add(item);
+      await this.#handle(item).then(drop);
     });
   }
 
-  /** If the store fails, the publisher publishes it later, for want of progress. */
-  #storeDispatched(messageId: string, body: string): void {
+  /** Never rejects. If the store fails, the publisher publishes it later, for want of progress. */
+  async #storeDispatched(messageId: string, body: string): Promise<void> {
     const { kind, store, log } = this.#options;
     const lost = (error: unknown) => log.warn({ err: error, kind, message_id: messageId }, 'a dispatched item that found no free slot could not be stored');
-    store(kind, messageId, body).catch(lost);
+    await store(kind, messageId, body).catch(lost);
   }
 
   /** Written out, without a spread: see ADR 126. */
@@ -312,18 +313,33 @@ export class WorkConsumer implements Subscription {
     else {
       const item = workItem({ link, kind, messageId, body: message.string(), delivery, storedAtMs, reply, deliveredAt, ackWaitMs, budgetMs, log });
       this.#queued.set(streamSequence, item);
+      const waiting = new WaitingLease(item, { deliveredAt, ackWaitMs });
       this.#begin(async () => {
-        // After a pause, or a wait: less of the lease is left than its handler counts on. A lease that can't be extended is noticed by the handler.
-        const ageMs = performance.now() - deliveredAt;
-        const extended = ageMs > PAUSE_MS ? item.working().catch(() => {}) : null;
-        // Not begun before that: its lease would end in the middle of it, at a worker that is late.
-        if (ageMs > ackWaitMs / 2) await extended;
-        if (item.hasLease()) await this.#handle(item);
-        // Another worker has it by now, and an ack from here would count for that delivery.
-        else log.warn(lostLease({ messageId, deliveryCount: delivery }, kind), 'a work item was read after its lease, and is left to its next delivery');
+        waiting.stop();
+        await (this.isStopping ? this.#giveBack(item) : this.#beginQueued(item, waiting.ageMs));
         if (this.#queued.get(streamSequence) === item) this.#queued.delete(streamSequence);
       });
     }
+  }
+
+  /** Never rejects. @param ageMs of its lease */
+  async #beginQueued(item: QueuedItem, ageMs: number): Promise<void> {
+    const { kind, ackWaitMs, log } = this.#options;
+    // After a pause, or a wait: less of the lease is left than its handler counts on. A lease that can't be extended is noticed by the handler.
+    const extended = ageMs > PAUSE_MS ? item.working().catch(() => {}) : null;
+    // Not begun before that: its lease would end in the middle of it, at a worker that is late.
+    if (ageMs > ackWaitMs / 2) await extended;
+    if (item.hasLease()) await this.#handle(item);
+    // Another worker has it by now, and an ack from here would count for that delivery.
+    else log.warn(lostLease(item, kind), 'a work item was read after its lease, and is left to its next delivery');
+  }
+
+  /** Of an item that has not begun: another worker may have it at once. Never rejects. */
+  async #giveBack(item: QueuedItem): Promise<void> {
+    const { kind, log } = this.#options;
+    const left = (error: unknown) =>
+      log.warn({ err: error, kind, message_id: item.messageId }, 'a work item could not be returned, and is left to its next delivery');
+    await item.nak(0).catch(left);
   }
 
   /** Has a slot from now on. @param begin must not reject */
@@ -335,7 +351,7 @@ export class WorkConsumer implements Subscription {
       this.#ask();
       if (this.#inFlight === 0) for (const wake of this.#idle) wake();
     };
-    this.#beginnings.run(() => void begin().then(end));
+    this.#starts.run(() => void begin().then(end));
   }
 
   /** Never rejects. */

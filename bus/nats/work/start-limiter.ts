@@ -1,13 +1,15 @@
-/** Of a tick of the event loop, from its first beginning. */
+/** How much of a tick of the event loop, from its first start of an item, is for starts. */
 const LEAST_SLICE_MS = 20;
-/** Of the tick before: where much is in flight, and ticks are long, 20 ms of each would be little. */
+/** The slice as a share of the tick before: where much is in flight, and ticks are long, 20 ms of each would be little. */
 const SLICE_SHARE = 1 / 3;
 /** A longer tick has more to read: without a bound, each would make the next one longer. */
 const LONGEST_SLICE_MS = 80;
 /** Begun before what they do asynchronously is counted. */
 const AT_ONCE = 16;
 
-interface PaceOptions {
+interface StartLimiterOptions {
+  /** Called when the last item that waited has begun. */
+  onEmpty: () => void;
   /** Monotonic; absent: `performance.now()`. */
   nowMs?: () => number;
 }
@@ -16,7 +18,8 @@ interface PaceOptions {
  * Begins items in order, for a bounded part of each tick. Hundreds that a socket brings at once would keep the event loop busy for seconds, in which no reply is
  * read, no heartbeat is sent, and leases end. Those that wait begin in the next ticks, between which sockets are read and timers fire.
  */
-export class PacedBeginnings {
+export class StartLimiter {
+  readonly #onEmpty: () => void;
   readonly #nowMs: () => number;
   readonly #waiting: { begin: () => void; sinceMs: number }[] = [];
   /** Of this tick; null: nothing was begun in it. */
@@ -25,7 +28,8 @@ export class PacedBeginnings {
   #begunAtOnce = 0;
   #isContinuing = false;
 
-  constructor({ nowMs = () => performance.now() }: PaceOptions = {}) {
+  constructor({ onEmpty, nowMs = () => performance.now() }: StartLimiterOptions) {
+    this.#onEmpty = onEmpty;
     this.#nowMs = nowMs;
   }
 
@@ -87,7 +91,9 @@ export class PacedBeginnings {
   }
 
   #beginWaiting(): void {
+    if (this.#waiting.length === 0) return;
     while (this.#waiting.length > 0 && this.#mayBegin()) this.#waiting.shift()?.begin();
     if (this.#waiting.length > 0) this.#continueInTick();
+    else this.#onEmpty();
   }
 }
