@@ -110,6 +110,26 @@ describe.each([
     expect(onLost).toHaveBeenCalledTimes(1);
   });
 
+  it('DESIGN 6 rule 4: is lost at the end that its item counts, from the request of the last extension, though the reply was read late', async () => {
+    const onLost = vi.fn();
+    const leaseMs = (2 / 3) * times.ackWaitMs;
+    let leaseEndsAt = performance.now() + leaseMs;
+    let asked = 0;
+    const working = async () => {
+      asked += 1;
+      const sentAt = performance.now();
+      await new Promise((resolve) => setTimeout(resolve, asked === 1 ? 1_500 : 1e9));
+      leaseEndsAt = sentAt + leaseMs;
+    };
+    const settled = async () => {};
+    const item: WorkItem = { messageId: 'm', body: '', deliveryCount: 1, publishedAtMs: 0, ack: settled, nak: settled, term: settled, working };
+    renewLease({ ...item, leaseEndsAt: () => leaseEndsAt }, times, { onLost, deadlines: new Deadlines(), log: silentLog });
+    await vi.advanceTimersByTimeAsync(times.extendEveryMs + leaseMs - 100);
+    expect(onLost).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(200);
+    expect(onLost).toHaveBeenCalledTimes(1);
+  });
+
   it('DESIGN 6: is held behind its renewals by an item whose lease was extended meanwhile, and no longer', async () => {
     const onLost = vi.fn();
     let leaseEndsAt = performance.now() + 3 * times.ackWaitMs;

@@ -39,8 +39,12 @@ export function renewLease(item: WorkItem, { ackWaitMs, extendEveryMs }: LeaseTi
   let isFailing = false;
   let askedAt = performance.now();
   let endsAt = askedAt + ackWaitMs;
-  const lost = deadlines.begin(LOST_AFTER * ackWaitMs, overdue);
+  const lost = deadlines.begin(lostAfterMs(), overdue);
   const next = deadlines.begin(extendEveryMs, extend);
+  /** The reply may be read late: the lease counts from the request. */
+  function lostAfterMs() {
+    return Math.min(LOST_AFTER * ackWaitMs, (item.leaseEndsAt?.() ?? endsAt) - performance.now());
+  }
   function extend() {
     const sentAt = performance.now();
     askedAt = sentAt;
@@ -49,7 +53,7 @@ export function renewLease(item: WorkItem, { ackWaitMs, extendEveryMs }: LeaseTi
         if (isStopped) return;
         isFailing = false;
         endsAt = Math.max(endsAt, sentAt + ackWaitMs);
-        deadlines.restart(lost, LOST_AFTER * ackWaitMs);
+        deadlines.restart(lost, lostAfterMs());
         deadlines.restart(next, extendEveryMs);
       },
       (error: unknown) => {

@@ -126,6 +126,38 @@ describe('memory bus: on its own', () => {
     expect(complaints).toContain('a work item was read after its lease, and is left to its next delivery');
   });
 
+  it('does not warn of a delivery whose item was acknowledged by an earlier one before its body was read', async () => {
+    const before = await open();
+    await before.work.publish('tool', 'w1', 'a');
+    await before.close();
+    let reads = 0;
+    const [read, acknowledged] = [gate(), gate()];
+    const slow: Database = {
+      query: async (statement, parameters) => {
+        if (typeof statement !== 'string' && statement.name === 'bus_work_body') {
+          reads += 1;
+          if (reads === 2) {
+            read.open();
+            await acknowledged.opened;
+          }
+        }
+        return database.query(statement, parameters);
+      },
+      transaction: (work) => database.transaction(work),
+      close: () => database.close(),
+    };
+    const bus = await open(slow);
+    const consumer = bus.work.consume('tool', { concurrency: 2, ackWaitMs: 100 }, async (item) => {
+      await read.opened;
+      await item.ack();
+      acknowledged.open();
+    });
+    await acknowledged.opened;
+    await consumer.stop();
+
+    expect(complaints).not.toContain('a work item was read after its lease, and is left to its next delivery');
+  });
+
   it('redelivers what was in flight at a killed process at once, marked, and loses nothing that it had stored', async () => {
     const vanished = await open();
     const begun = new Collector<WorkItem>();

@@ -256,7 +256,9 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
         return await this.#remove(entry);
       }
       const body = entry.body ?? (await this.#store.body(id));
-      if (body !== null && this.#hasLease(entry, delivery)) await consumer.handler(this.#item(entry, body, delivery, consumer.ackWaitMs));
+      // An earlier delivery was acknowledged meanwhile.
+      if (body === null) return;
+      if (this.#hasLease(entry, delivery)) await consumer.handler(this.#item(entry, body, delivery, consumer.ackWaitMs));
       else
         this.#deps.log.warn(lostLease({ messageId, deliveryCount: delivery }, kind), 'a work item was read after its lease, and is left to its next delivery');
     } catch (error) {

@@ -42,7 +42,7 @@ interface CallInterestDeps {
   notices: NoticeBoard;
   /** One token of a subject. */
   workerId: string;
-  /** While false, no heartbeat is sent and none counts as unanswered. */
+  /** While false, no heartbeat counts as unanswered. They are sent all the same: they pass while only token frames have no connection. */
   isReady(): boolean;
   heartbeatMs?: number;
 }
@@ -135,12 +135,14 @@ export class CallInterest {
 
   #tick(): void {
     this.#beginTick();
-    if (!this.#deps.isReady()) return;
+    const isReady = this.#deps.isReady();
     const named: FollowedCall[] = [];
     for (const same of this.#followed.values()) {
       for (const followed of same) {
-        if (followed.unanswered >= MAX_UNANSWERED && this.#reportNoInterest(followed, 'unanswered')) continue;
-        followed.unanswered += 1;
+        if (isReady) {
+          if (followed.unanswered >= MAX_UNANSWERED && this.#reportNoInterest(followed, 'unanswered')) continue;
+          followed.unanswered += 1;
+        }
         named.push(followed);
       }
     }

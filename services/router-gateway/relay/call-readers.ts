@@ -49,7 +49,7 @@ interface Deps {
  */
 export class CallReaders {
   readonly origin: string;
-  /** Of reading: while this process is late, what its calls' workers sent is unread. */
+  /** How late the event loop is: what workers have sent may be unread. */
   readonly lateness = new LoopLateness();
   readonly #deps: Deps;
   /** Lists are replaced, never mutated, so that a reader may release while all are notified. */

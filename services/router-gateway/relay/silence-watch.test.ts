@@ -6,6 +6,7 @@ beforeEach(() => {
   vi.useFakeTimers();
 });
 afterEach(() => {
+  vi.restoreAllMocks();
   vi.useRealTimers();
 });
 
@@ -70,4 +71,25 @@ it('DESIGN 7: does not count time by which the process itself was late', () => {
     [160, 1],
     [360, 2],
   ]);
+});
+
+it('DESIGN 7: a silence is reported under lasting lateness too, once the process was on time for its length', () => {
+  const deadline = { at: 6_000, slot: null, onOver: () => {} };
+  const deadlines = {
+    begin: (_afterMs: number, onOver: () => void) => Object.assign(deadline, { onOver }),
+    restart: (_: object, afterMs: number) => {
+      deadline.at = performance.now() + afterMs;
+    },
+  } as unknown as Deadlines;
+  const lateness = { totalMs: 0, measureMs: () => lateness.totalMs };
+  let nowMs = 0;
+  vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
+  const metAt: number[] = [];
+  new SilenceWatch({ silenceMs: 6_000, silenceMaxMs: 6_000 }, () => metAt.push(nowMs), { deadlines, lateness });
+  for (let tick = 0; tick < 50; tick += 1) {
+    nowMs += 4_000;
+    lateness.totalMs += 3_750;
+    if (deadline.at <= nowMs) deadline.onOver();
+  }
+  expect(metAt).toEqual([96_000, 192_000]);
 });

@@ -49,8 +49,10 @@ export class SilenceWatch {
   #onExpiry(): void {
     const lateMs = this.#lateness.measureMs() - this.#countedLateMs;
     this.#countedLateMs += lateMs;
-    if (lateMs > 0) {
-      this.#deadlines.restart(this.#deadline, lateMs);
+    // What this expiry was late by has been waited for already.
+    const leftMs = lateMs - (performance.now() - this.#deadline.at);
+    if (leftMs > 0) {
+      this.#deadlines.restart(this.#deadline, leftMs);
       return;
     }
     this.#consecutive += 1;
