@@ -186,6 +186,33 @@ describe('requests to Bedrock', () => {
     expect(upstream.requests).toHaveLength(5);
   });
 
+  it('with tools are for a whole answer where the model has no tools in a stream, also where no parameter may be dropped', async () => {
+    const { upstream, ask } = await open();
+    upstream.answer(
+      { refuse: { status: 400, message: "This model doesn't support tool use in streaming mode." } },
+      { isWhole: true, text: ['Good ', 'day'] },
+      {},
+    );
+    const model = 'meta.llama3-3-70b-instruct-v1:0';
+    const tools = [{ type: 'function' as const, function: { name: 'look' } }];
+    const answer = await ask({ tools, provider: { require_parameters: true } }, model);
+    expect(answer).toMatchObject({ text: 'Good day', nativeReason: 'end_turn' });
+    await ask({}, model);
+    const path = '/model/meta.llama3-3-70b-instruct-v1%3A0';
+    expect(upstream.requests.map(({ path: asked, headers }) => [asked, headers.accept])).toEqual([
+      [`${path}/converse-stream`, 'application/vnd.amazon.eventstream'],
+      [`${path}/converse`, 'application/json'],
+      [`${path}/converse-stream`, 'application/vnd.amazon.eventstream'],
+    ]);
+  });
+
+  it('leave out cache points that a model refuses', async () => {
+    const { upstream, ask } = await open();
+    upstream.answer({ refuse: { status: 400, message: 'You invoked an unsupported model or your request did not allow prompt caching.' } }, {});
+    await ask({ cache_control: { type: 'ephemeral' } });
+    expect(upstream.requests.map(({ body }) => JSON.stringify(body).includes('cachePoint'))).toEqual([true, false]);
+  });
+
   it('that are echoed show a picture by its address, since it is fetched later', async () => {
     const { adapter } = await open();
     const content = [{ type: 'image_url' as const, image_url: { url: 'https://files.test/a.png' } }];

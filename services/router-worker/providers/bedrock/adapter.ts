@@ -1,10 +1,10 @@
 import { LRUCache } from 'lru-cache';
 import type { OutboundRules } from '#shared/http/outbound-guard.ts';
-import { adaptTraits } from '../anthropic/adapt-traits.ts';
 import { fetchPictures, withPictures } from '../fetch-pictures.ts';
 import { partsOfWhole } from '../http-stream/parts-of-body.ts';
 import { type AnswerReader, type HttpDialect, type HttpStreamOptions, httpStream, type OutgoingRequest } from '../http-stream.ts';
 import type { OpenedAdapter, UpstreamRequest } from '../provider.ts';
+import { adaptTraits } from './adapt-traits.ts';
 import { type BedrockAccess, type Credential, credentialOf } from './credential.ts';
 import { describeError } from './describe-error.ts';
 import { type BedrockTraits, bedrockTraits } from './model-traits.ts';
@@ -15,6 +15,7 @@ import { toRequest } from './to-request.ts';
 const MAX_CORRECTED = 512;
 const MEDIA_TYPES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/webp', 'image/gif']);
 const EVENT_STREAM = 'application/vnd.amazon.eventstream';
+const JSON_TYPE = 'application/json';
 
 export interface BedrockOptions extends Omit<HttpStreamOptions, 'dialect' | 'apiKey'> {
   access: BedrockAccess;
@@ -22,7 +23,7 @@ export interface BedrockOptions extends Omit<HttpStreamOptions, 'dialect' | 'api
   outboundRules: OutboundRules;
 }
 
-/** Adapter for upstreams with POST /model/{model}/converse-stream. */
+/** Adapter for upstreams with POST /model/{model}/converse-stream, and /converse for models without tools in a stream. */
 export function bedrock({ access, outboundRules, ...options }: BedrockOptions): OpenedAdapter {
   const credential = credentialOf(access, options.baseUrl, options.clock);
   const getter = options.outbound.openGetter({ rules: outboundRules });
@@ -45,21 +46,22 @@ export function bedrock({ access, outboundRules, ...options }: BedrockOptions): 
 }
 
 function requestsWith({ headers: ofCredential, sign }: Credential): HttpDialect['requestFor'] {
-  const headers = { accept: EVENT_STREAM, ...ofCredential };
   const corrected = new LRUCache<string, BedrockTraits>({ max: MAX_CORRECTED });
   const requestWith = (call: UpstreamRequest, traits: BedrockTraits): OutgoingRequest => {
     const { body, answerTool } = toRequest(call, traits);
-    const path = `/model/${encodeURIComponent(call.model)}/converse-stream`;
+    const isStreamed = traits.streamsTools || !('toolConfig' in body);
+    const path = `/model/${encodeURIComponent(call.model)}/${isStreamed ? 'converse-stream' : 'converse'}`;
     return {
       path,
-      headers,
+      headers: { accept: isStreamed ? EVENT_STREAM : JSON_TYPE, ...ofCredential },
       body,
       ...(sign !== null && { sign: (text) => sign(path, text) }),
       readerFor: (contentType) => answerReader({ answerTool, signsReasoning: traits.family === 'claude' }, contentType),
       adapted(errorText) {
-        // With `require_parameters` nothing is dropped: the caller gets the upstream's error instead.
-        const adapted = call.request.provider?.require_parameters === true ? null : adaptTraits(errorText, traits);
+        const adapted = adaptTraits(errorText, traits);
         if (adapted === null) return null;
+        // With `require_parameters` nothing is dropped: the caller gets the upstream's error instead.
+        if (call.request.provider?.require_parameters === true && adapted.streamsTools === traits.streamsTools) return null;
         const retry = requestWith(call, adapted);
         return { ...retry, accepted: () => void corrected.set(call.model, adapted) };
       },
@@ -71,7 +73,7 @@ function requestsWith({ headers: ofCredential, sign }: Credential): HttpDialect[
 /** Frames, or the JSON body of a whole answer. Anything else is read no further: it is no answer. */
 function answerReader(options: ReaderOptions, contentType: string): AnswerReader {
   const reader = new ConverseReader(options);
-  if (contentType.includes('application/json')) return { progress: reader, partsOf: partsOfWhole(reader) };
+  if (contentType.includes(JSON_TYPE)) return { progress: reader, partsOf: partsOfWhole(reader) };
   if (contentType === '' || contentType.includes(EVENT_STREAM)) return { progress: reader, partsOf: (piece) => reader.readPiece(piece) };
   reader.ended = true;
   reader.hasUsage = true;

@@ -22,7 +22,7 @@ interface ToolResult {
 }
 
 export interface CachePoint {
-  cachePoint: { type: 'default'; ttl?: '5m' | '1h' };
+  cachePoint: { type: 'default'; ttl?: '1h' };
 }
 
 export type Block = TextBlock | MediaBlock | ReasoningContent | ToolUse | ToolResult;
@@ -35,13 +35,4 @@ export interface Marked<Item> {
 
 export function marked<Item>(item: Item, mark: CacheControl | undefined): Marked<Item> {
   return mark === undefined ? { item } : { item, cache_control: mark };
-}
-
-/** As they are sent: a cache point stands behind what it covers. @param takesCachePoints of the model; false: marks are left out */
-export function withCachePoints<Item>(items: readonly Marked<Item>[], takesCachePoints: boolean): (Item | CachePoint)[] {
-  return items.flatMap(({ item, cache_control: mark }) => (mark === undefined || !takesCachePoints ? [item] : [item, cachePoint(mark)]));
-}
-
-export function cachePoint({ ttl }: CacheControl): CachePoint {
-  return { cachePoint: { type: 'default', ...(ttl === undefined ? {} : { ttl }) } };
 }

@@ -42,6 +42,8 @@ it.each(TYPES)('maps a %s, whether a header or the body names it, or a stream ho
 it.each([
   ['Input is too long for requested model.', 'router.context_length'],
   ['The model returned the following errors: input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000', 'router.context_length'],
+  ['Input Tokens Exceeded: Number of input tokens exceeds maximum length. Please update the input to try again.', 'router.context_length'],
+  ['Too many input tokens. Max input tokens: 8192, request input token count: 9000', 'router.context_length'],
   ['Output blocked by content filtering policy', 'router.content_policy'],
   ['The provided model identifier is invalid.', 'router.provider_misconfigured'],
   ['Invocation of model ID x with on-demand throughput isn’t supported. Retry with the ID of an inference profile.', 'router.provider_misconfigured'],

@@ -31,7 +31,7 @@ const STATUSES: Readonly<Record<string, number>> = {
 /** Causes that the API names in the message alone, all as a ValidationException. */
 const CAUSES: readonly (readonly [words: RegExp, cause: Pick<UpstreamError, 'code' | 'status'>])[] = [
   [
-    /too long for requested model|prompt is too long|exceeds? (?:the )?(?:model's )?context (?:limit|window)|maximum context length/i,
+    /too long for requested model|input tokens exceeds maximum length|too many input tokens|prompt is too long|exceeds? (?:the )?(?:model's )?context (?:limit|window)|maximum context length/i,
     { code: 'context_length_exceeded' },
   ],
   [/content filtering policy|usage policy/i, { code: 'content_policy_violation' }],

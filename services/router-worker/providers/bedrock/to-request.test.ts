@@ -51,6 +51,12 @@ describe('a conversation', () => {
     ]);
   });
 
+  it('has turns of any length', () => {
+    const content = Array.from({ length: 200_000 }, () => ({ type: 'text' as const, text: 'a' }));
+    const { messages } = toConversation([hello, { role: 'user', content }], { takesReasoning: false });
+    expect(messages[0]?.content.length).toBe(200_001);
+  });
+
   it('has all results of parallel calls in one message, before its other content', () => {
     expect(messagesOf(hello, calling('a', 'b'), result('a'), { role: 'user', content: 'well?' }, result('b'))).toEqual([
       { role: 'user', content: [{ text: 'hi' }] },
@@ -171,6 +177,46 @@ describe('cache points', () => {
     ]);
   });
 
+  it('are once at an end that is marked itself', () => {
+    expect(bodyOf({ ...mark, messages: [{ role: 'user', content: [text('a')] }] }).messages).toEqual([{ role: 'user', content: [{ text: 'a' }, point] }]);
+    const file = { type: 'file' as const, file: { file_data: 'data:,a' } };
+    expect(bodyOf({ ...mark, messages: [{ role: 'user', content: [file] }] })).toMatchObject({ messages: [{ content: [{}, { text: '.' }, point] }] });
+    expect(messagesOf({ role: 'user', content: [file] })).toMatchObject([{ content: [{}, { text: '.' }] }]);
+  });
+
+  const hour = { cache_control: { type: 'ephemeral' as const, ttl: '1h' as const } };
+  const ofTools = (model: string) =>
+    bodyOf(
+      {
+        ...hour,
+        tools: [tool('look', hour)],
+        messages: [{ role: 'system', content: [{ ...text('be kind'), ...hour }] }, hello, calling('a'), result('a', [text('of a')])],
+      },
+      model,
+    );
+
+  it('of Nova are not behind tools and results, and state no hour', () => {
+    const { toolConfig, system, messages } = ofTools(NOVA);
+    expect({ toolConfig, system }).toEqual({ toolConfig: { tools: [spec('look')] }, system: [{ text: 'be kind' }, point] });
+    expect(messages).toMatchObject([{ content: [{ text: 'hi' }] }, {}, { content: [toolResult('a')] }]);
+  });
+
+  it.each([CLAUDE, 'us.anthropic.claude-opus-4-5-20251101-v1:0', ADAPTIVE])('of %s state an hour', (model) => {
+    expect(ofTools(model).system).toEqual([{ text: 'be kind' }, { cachePoint: { type: 'default', ttl: '1h' } }]);
+  });
+
+  it.each([OLD, 'anthropic.claude-opus-4-1-20250805-v1:0', 'anthropic.claude-3-7-sonnet-20250219-v1:0', 'anthropic.claude-3-5-sonnet-20241022-v2:0'])(
+    'of %s state no hour',
+    (model) => {
+      const { toolConfig, system } = ofTools(model);
+      expect({ toolConfig, system }).toEqual({ toolConfig: { tools: [spec('look'), point] }, system: [{ text: 'be kind' }, point] });
+    },
+  );
+
+  it.each(['anthropic.claude-3-haiku-20240307-v1:0', 'anthropic.claude-3-5-sonnet-20240620-v1:0', LLAMA])('are left out for %s', (model) => {
+    expect(JSON.stringify(ofTools(model))).not.toContain('cachePoint');
+  });
+
   it('are left out for families that refuse them', () => {
     expect(bodyOf({ ...mark, messages: [{ role: 'user', content: [text('a')] }] }, LLAMA).messages).toEqual([{ role: 'user', content: [{ text: 'a' }] }]);
   });
@@ -243,6 +289,7 @@ describe('parameters', () => {
       inferenceConfig: { temperature: 0.5, topP: 0.9 },
       additionalModelRequestFields: { inferenceConfig: { topK: 40 } },
     });
+    expect(bodyOf({ top_p: 0.9, top_k: 40 }, LLAMA)).not.toHaveProperty('additionalModelRequestFields');
   });
 
   it('of a request that states none are none', () => {
@@ -259,6 +306,7 @@ describe('reasoning', () => {
       additionalModelRequestFields: { thinking: { type: 'enabled', budget_tokens: 8_000 } },
     });
     expect(bodyOf(high).additionalModelRequestFields).toEqual({ thinking: { type: 'enabled', budget_tokens: 3_276 } });
+    expect(bodyOf({ reasoning: { max_tokens: 10_000 } }).additionalModelRequestFields).toEqual({ thinking: { type: 'enabled', budget_tokens: 10_000 } });
     expect(bodyOf(high, CLAUDE, 20_000).additionalModelRequestFields).toEqual({ thinking: { type: 'enabled', budget_tokens: 16_000 } });
   });
 
@@ -280,9 +328,22 @@ describe('reasoning', () => {
     expect(bodyOf({ ...high, messages: [hello, answer, result('a')] })).toHaveProperty('additionalModelRequestFields.thinking');
   });
 
+  it('of Nova is high without sampling, and below it beside a limit of tokens, which excludes the highest', () => {
+    const sampled = { ...high, temperature: 0.5, top_p: 0.9, top_k: 5 };
+    expect(bodyOf(sampled, NOVA)).toEqual({
+      messages: [{ role: 'user', content: [{ text: 'hi' }] }],
+      additionalModelRequestFields: { reasoningConfig: { type: 'enabled', maxReasoningEffort: 'high' } },
+    });
+    expect(bodyOf({ ...sampled, max_tokens: 1_000 }, NOVA)).toMatchObject({
+      inferenceConfig: { maxTokens: 1_000, temperature: 0.5, topP: 0.9 },
+      additionalModelRequestFields: { reasoningConfig: { maxReasoningEffort: 'medium' }, inferenceConfig: { topK: 5 } },
+    });
+  });
+
   it('of other families is what their vendors name it', () => {
     expect(bodyOf({ reasoning: { effort: 'xhigh' } }, 'openai.gpt-oss-120b-1:0').additionalModelRequestFields).toEqual({ reasoning_effort: 'high' });
     expect(bodyOf(high, NOVA).additionalModelRequestFields).toEqual({ reasoningConfig: { type: 'enabled', maxReasoningEffort: 'high' } });
+    expect(bodyOf(high, 'eu.amazon.nova-lite-v1:0')).not.toHaveProperty('additionalModelRequestFields');
     expect(bodyOf(high, LLAMA)).not.toHaveProperty('additionalModelRequestFields');
     expect(bodyOf({ reasoning: { effort: 'none' } }, NOVA)).not.toHaveProperty('additionalModelRequestFields');
   });

@@ -1,11 +1,11 @@
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { closedSchema } from '../anthropic/closed-schema.ts';
-import { limitBreakpoints } from '../anthropic/limit-breakpoints.ts';
 import { cacheControlOf } from '../anthropic/to-blocks.ts';
 import type { UpstreamRequest } from '../provider.ts';
-import { cachePoint, withCachePoints } from './blocks.ts';
-import { type BedrockTraits, takesCachePoints } from './model-traits.ts';
-import { toConversation } from './to-messages.ts';
+import { marked } from './blocks.ts';
+import { limitMarks, withCachePoints } from './cache-points.ts';
+import type { BedrockTraits } from './model-traits.ts';
+import { type MarkedMessage, toConversation } from './to-messages.ts';
 import { toReasoning } from './to-reasoning.ts';
 import { toTools } from './to-tools.ts';
 
@@ -33,13 +33,18 @@ export function toRequest({ request, maxCompletionTokens }: UpstreamRequest, tra
   const { system, messages } = toConversation(request.messages, { takesReasoning: traits.family === 'claude' });
   const schema = request.response_format?.type === 'json_schema' ? (request.response_format.json_schema.schema ?? null) : null;
   const { tools, choice, answerTool, isForced, isForbidden } = toTools(request, { traits, messages, answerSchema: traits.takesSchema ? null : schema });
-  const { fields, effort, isThinking } = toReasoning(request, { traits, maxTokens: limit ?? maxCompletionTokens ?? null, messages, isToolForced: isForced });
+  const { fields, effort, isThinking, excludesSampling } = toReasoning(request, {
+    traits,
+    maxTokens: limit ?? maxCompletionTokens ?? null,
+    isLimited: limit !== null,
+    messages,
+    isToolForced: isForced,
+  });
   if (isJsonWithoutSchema(request, schema)) system.push({ item: { text: JSON_INSTRUCTION } });
   if (isForbidden) system.push({ item: { text: NO_CALLS_INSTRUCTION } });
-  const caches = takesCachePoints(traits);
-  const mark = caches ? cacheControlOf(request) : undefined;
-  limitBreakpoints([...tools, ...system, ...messages.flatMap(({ content }) => content)], mark === undefined ? 0 : 1);
-  const { inference, additional } = sampling(request, traits, isThinking);
+  markEnd(messages, request);
+  limitMarks([...tools, ...system, ...messages.flatMap(({ content }) => content)], traits);
+  const { inference, additional } = excludesSampling ? NO_SAMPLING : sampling(request, traits, isThinking);
   const inferenceConfig = { ...(limit === null ? {} : { maxTokens: limit }), ...inference, ...stopOf(request) };
   const additionalModelRequestFields = { ...fields, ...additional };
   const outputConfig = {
@@ -47,18 +52,22 @@ export function toRequest({ request, maxCompletionTokens }: UpstreamRequest, tra
     ...(effort === undefined ? {} : { effort }),
   };
   const body: Record<string, unknown> = {
-    ...(system.length === 0 ? {} : { system: withCachePoints(system, caches) }),
-    messages: messages.map(({ role, content }, index) => ({
-      role,
-      content: [...withCachePoints(content, caches), ...(mark !== undefined && index === messages.length - 1 ? [cachePoint(mark)] : [])],
-    })),
+    ...(system.length === 0 ? {} : { system: withCachePoints(system, traits) }),
+    messages: messages.map(({ role, content }) => ({ role, content: withCachePoints(content, traits) })),
     ...unlessEmpty('inferenceConfig', inferenceConfig),
-    ...(tools.length === 0 ? {} : { toolConfig: { tools: withCachePoints(tools, caches), ...(choice === null ? {} : { toolChoice: choice }) } }),
+    ...(tools.length === 0 ? {} : { toolConfig: { tools: withCachePoints(tools, traits), ...(choice === null ? {} : { toolChoice: choice }) } }),
     ...unlessEmpty('additionalModelRequestFields', additionalModelRequestFields),
     ...unlessEmpty('outputConfig', outputConfig),
     ...(SERVICE_TIERS.has(request.service_tier) ? { serviceTier: { type: request.service_tier } } : {}),
   };
   return { body, answerTool };
+}
+
+/** The mark of a request is one at its end. */
+function markEnd(messages: readonly MarkedMessage[], request: ChatRequest): void {
+  const content = messages.at(-1)?.content ?? [];
+  const last = content.pop();
+  if (last !== undefined) content.push(marked(last.item, last.cache_control ?? cacheControlOf(request)));
 }
 
 function unlessEmpty(name: string, fields: object): Record<string, unknown> {
@@ -81,14 +90,16 @@ interface Sampling {
   additional: Record<string, unknown>;
 }
 
+const NO_SAMPLING: Sampling = { inference: {}, additional: {} };
+
 /** Claude takes `temperature` or `top_p`, and beside thinking `top_p` in its highest range alone. */
-function sampling({ temperature, top_p: topP, top_k: topK }: ChatRequest, { family, takesSampling }: BedrockTraits, isThinking: boolean): Sampling {
+function sampling({ temperature, top_p: topP, top_k: topK }: ChatRequest, { family, takesSampling, takesTopK }: BedrockTraits, isThinking: boolean): Sampling {
   const inference: Record<string, number> = {};
   if (!takesSampling) return { inference, additional: {} };
   if (isThinking) return { inference: typeof topP === 'number' && topP >= MIN_TOP_P_THINKING ? { topP } : {}, additional: {} };
   if (typeof temperature === 'number') inference.temperature = Math.min(temperature, MAX_TEMPERATURE);
   if (typeof topP === 'number' && (family !== 'claude' || typeof temperature !== 'number')) inference.topP = topP;
-  if (typeof topK !== 'number') return { inference, additional: {} };
+  if (typeof topK !== 'number' || !takesTopK) return { inference, additional: {} };
   return { inference, additional: family === 'nova' ? { inferenceConfig: { topK } } : { top_k: topK } };
 }
 
