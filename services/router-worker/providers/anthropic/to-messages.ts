@@ -43,8 +43,11 @@ function isInstruction({ role }: ChatMessage): boolean {
 function append(messages: Message[], role: Message['role'], content: Block[]): void {
   if (content.length === 0) return;
   const last = messages.at(-1);
-  if (last?.role === role) last.content.push(...content);
-  else messages.push({ role, content: [...content] });
+  if (last?.role === role) {
+    for (const block of content) last.content.push(block);
+  } else {
+    messages.push({ role, content: [...content] });
+  }
 }
 
 function resultsFirst(content: Block[]): Block[] {

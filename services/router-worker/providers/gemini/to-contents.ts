@@ -59,8 +59,11 @@ function namesOfCalls(messages: readonly ChatMessage[]): ReadonlyMap<string, str
 function append(turns: Turn[], kind: Turn['kind'], parts: readonly RequestPart[]): void {
   if (parts.length === 0) return;
   const last = turns.at(-1);
-  if (last?.kind === kind) last.parts.push(...parts);
-  else turns.push({ kind, role: kind === 'model' ? 'model' : 'user', parts: [...parts] });
+  if (last?.kind === kind) {
+    for (const part of parts) last.parts.push(part);
+  } else {
+    turns.push({ kind, role: kind === 'model' ? 'model' : 'user', parts: [...parts] });
+  }
 }
 
 interface ResultContext {
