@@ -13,6 +13,7 @@ export class RereadFile<Content> {
   readonly #clock: Clock;
   readonly #parse: (text: string) => Content | null;
   #content: Content | null = null;
+  #former: Content | null = null;
   #version = '';
   #checkedAtMs = Number.NEGATIVE_INFINITY;
 
@@ -23,9 +24,9 @@ export class RereadFile<Content> {
     this.#parse = parse;
   }
 
-  /** The last content that was read; null: none yet. */
-  get last(): Content | null {
-    return this.#content;
+  /** The last two contents that were read, newest first: requests with the former may still be in flight. */
+  get recent(): readonly Content[] {
+    return [this.#content, this.#former].flatMap((content) => (content === null ? [] : [content]));
   }
 
   /** Null when none could be read yet. */
@@ -45,6 +46,7 @@ export class RereadFile<Content> {
       if (version === this.#version) return;
       const content = this.#parse(readFileSync(this.#path, 'utf8'));
       if (content === null) return;
+      this.#former = this.#content;
       this.#content = content;
       this.#version = version;
     } catch {

@@ -3,6 +3,9 @@ import { providerIdentity } from '#shared/config/router-config.ts';
 import { httpUrl } from '#shared/contracts/manifest/hosts.ts';
 import { secretRef } from '#shared/contracts/manifest/secret-ref.ts';
 
+/** Partitions with hosts of their own, which are not derived from the region. */
+const ELSEWHERE = /^(?:eusc|us-iso|eu-iso)/;
+
 /** Of AWS: a wrong one would change the host. */
 const region = z.string().regex(/^[a-z]{2,8}(?:-[a-z]{2,20}){1,3}-\d{1,2}$/, 'must be a region of AWS such as eu-central-1');
 
@@ -27,6 +30,9 @@ export const bedrockConfig = z
     const given = [key, credentials, file].filter((one) => one !== undefined).length;
     if (given !== 1) {
       addIssue({ code: 'custom', path: ['api_key'], message: 'must be set, or credentials or credentials_file in its place, and only one of them' });
+    }
+    if (of !== undefined && baseUrl === undefined && ELSEWHERE.test(of)) {
+      addIssue({ code: 'custom', path: ['base_url'], message: 'must be set: the address of the region is not known' });
     }
     if (of === undefined && (baseUrl === undefined || key === undefined)) {
       addIssue({ code: 'custom', path: ['region'], message: 'must be set, unless base_url and api_key are' });

@@ -25,6 +25,12 @@ it.each(['half', 'none', ''])('has no credentials of the profile %j', (profile) 
   expect(sharedCredentials(FILE, profile)).toBeNull();
 });
 
+it('has none that are temporary without their session token, as while the file is written', () => {
+  const half = '[default]\naws_access_key_id = ASIA1\naws_secret_access_key = s\n';
+  expect(sharedCredentials(half, 'default')).toBeNull();
+  expect(sharedCredentials(`${half}aws_session_token = t\n`, 'default')).toEqual({ accessKeyId: 'ASIA1', secretAccessKey: 's', sessionToken: 't' });
+});
+
 it('has none with characters that no header allows', () => {
   expect(sharedCredentials('[default]\naws_access_key_id = a b\naws_secret_access_key = s', 'default')).toBeNull();
 });

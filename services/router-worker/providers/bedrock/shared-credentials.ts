@@ -9,6 +9,8 @@ export interface AwsCredentials {
 const MAX_CHARS = 256 * 1024;
 const SECTION = /^\[\s*(?:profile\s+)?([^\]]*?)\s*\]/;
 const SETTING = /^([a-z_]+)\s*=\s*(.*?)\s*$/i;
+/** How ids of temporary keys begin. */
+const TEMPORARY = 'ASIA';
 /** Characters that a header allows. */
 const PLAIN = /^[\x21-\x7e]+$/;
 
@@ -26,5 +28,7 @@ export function sharedCredentials(text: string, profile: string): AwsCredentials
   const secretAccessKey = settings.get('aws_secret_access_key') ?? '';
   const sessionToken = settings.get('aws_session_token') || null;
   if (![accessKeyId, secretAccessKey, sessionToken ?? 'none'].every((value) => PLAIN.test(value))) return null;
+  // Temporary credentials are none without their token: the file is still written.
+  if (accessKeyId.startsWith(TEMPORARY) && sessionToken === null) return null;
   return { accessKeyId, secretAccessKey, sessionToken };
 }

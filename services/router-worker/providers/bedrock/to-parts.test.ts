@@ -179,3 +179,10 @@ it('reads a whole answer', () => {
     { type: 'usage' },
   ]);
 });
+
+it('refuses redacted reasoning that is longer than may be retained', () => {
+  const reader = new ConverseReader({ answerTool: null, signsReasoning: true });
+  const content = [{ reasoningContent: { redactedContent: 'A'.repeat(1024 * 1024 + 4) } }];
+  expect(reader.readWhole(JSON.stringify({ output: { message: { role: 'assistant', content } }, stopReason: 'end_turn' }))).toEqual([]);
+  expect(reader.broken).toBeInstanceOf(SyntaxError);
+});

@@ -22,13 +22,15 @@ import { type Frame, FrameReader } from './frames.ts';
 const UNSIGNED_FORMAT = 'unknown';
 /** Tool calls and reasoning of one answer. */
 const MAX_BLOCKS = 2_048;
+/** Of one block of redacted reasoning, as base64: it is retained until it is complete. */
+const MAX_REDACTED_CHARS = 1024 * 1024;
 
 /** What is known of a block between its first part and its stop; `answer`: a tool call whose arguments are the answer. */
 type OpenBlock =
   | { kind: 'tool'; index: number; hasArguments: boolean }
   | { kind: 'answer'; hasArguments: boolean }
   /** `redacted`: pieces of bytes, which are one datum. */
-  | { kind: 'reasoning'; block: ReasoningBlock; redacted: Buffer[] };
+  | { kind: 'reasoning'; block: ReasoningBlock; redacted: Buffer[]; redactedChars: number };
 
 export interface ReaderOptions {
   /** The tool whose arguments are the answer's text; null: none. */
@@ -169,10 +171,14 @@ export class ConverseReader implements AnswerProgress {
   #addReasoning(index: number, { text, signature, redactedContent: data }: NonNullable<BlockDelta['delta']['reasoningContent']>, parts: ProviderPart[]): void {
     if (!text && !signature && !data) return;
     const known = this.#blocks.get(index);
-    const { block, redacted } = known?.kind === 'reasoning' ? known : this.#open(index, { kind: 'reasoning', block: this.#newBlock(index), redacted: [] });
+    const open = known?.kind === 'reasoning' ? known : this.#open(index, { kind: 'reasoning', block: this.#newBlock(index), redacted: [], redactedChars: 0 });
+    const { block, redacted } = open;
     if (text) this.#add({ type: 'reasoning-delta', text, block }, parts);
     if (signature) this.#add({ type: 'reasoning-signature', signature, block }, parts);
-    if (data) redacted.push(Buffer.from(data, 'base64'));
+    if (!data) return;
+    open.redactedChars += data.length;
+    if (open.redactedChars > MAX_REDACTED_CHARS) throw new SyntaxError(`a block has more than ${MAX_REDACTED_CHARS} characters of redacted reasoning`);
+    redacted.push(Buffer.from(data, 'base64'));
     if (redacted.length > MAX_BLOCKS) throw new SyntaxError(`a block has more than ${MAX_BLOCKS} pieces of redacted reasoning`);
   }
 

@@ -39,7 +39,7 @@ export function gemini({ access, safety, outboundRules, cache, ...options }: Gem
     describeError,
     vectors: vectorsOf(access, credential, getter),
   };
-  const adapter = httpStream({ ...options, apiKey: credential.secret, dialect });
+  const adapter = httpStream({ ...options, apiKey: credential.secrets, dialect });
   return {
     ...adapter,
     async close() {

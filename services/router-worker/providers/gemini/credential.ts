@@ -8,7 +8,8 @@ export interface Credential {
   pathOf(model: string): string;
   /** @throws `router.provider_misconfigured` */
   headers(): Record<string, string>;
-  secret(): string | null;
+  /** What errors must not quote. */
+  secrets(): readonly string[];
 }
 
 /** Of the requests of one provider. */
@@ -18,7 +19,7 @@ export function credentialOf(access: GeminiAccess, clock: Clock): Credential {
     return {
       pathOf: (model) => `/v1beta/${model.includes('/') ? model : `models/${model}`}`,
       headers: () => ({ 'x-goog-api-key': apiKey }),
-      secret: () => apiKey,
+      secrets: () => [apiKey],
     };
   }
   const { project, location, tokenFile } = access;
@@ -26,6 +27,6 @@ export function credentialOf(access: GeminiAccess, clock: Clock): Credential {
   return {
     pathOf: (model) => `/v1/projects/${project}/locations/${location}/publishers/google/models/${model}`,
     headers: () => ({ authorization: `Bearer ${token.current()}` }),
-    secret: () => token.last,
+    secrets: () => token.recent,
   };
 }

@@ -19,13 +19,13 @@ function open(token: string | null) {
 
 it('reads the token without white space, and again when the file has changed, a second later', () => {
   const { file, path, pass } = open('first\n');
-  expect(file.last).toBeNull();
+  expect(file.recent).toEqual([]);
   expect(file.current()).toBe('first');
   writeFileSync(path, 'second-one\n');
   expect(file.current()).toBe('first');
   pass(1_000);
   expect(file.current()).toBe('second-one');
-  expect(file.last).toBe('second-one');
+  expect(file.recent).toEqual(['second-one', 'first']);
 });
 
 it('retains the last token while the file is away, empty or no token', () => {

@@ -12,9 +12,9 @@ export class TokenFile {
     this.#file = new RereadFile(path, clock, tokenIn);
   }
 
-  /** The last token that was read; null: none yet. */
-  get last(): string | null {
-    return this.#file.last;
+  /** The last two tokens that were read, newest first. */
+  get recent(): readonly string[] {
+    return this.#file.recent;
   }
 
   /** @throws `router.provider_misconfigured` when no token could be read yet */
