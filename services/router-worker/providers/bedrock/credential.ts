@@ -35,7 +35,8 @@ export function credentialOf(access: BedrockAccess, baseUrl: string, clock: Cloc
     headers: {},
     async sign(path, body) {
       const credentials = reread.current();
-      if (credentials === null) throw new SwitchyardError('router.provider_misconfigured', `the credentials file of the provider has none of the profile ${profile} that can be read`);
+      if (credentials === null)
+        throw new SwitchyardError('router.provider_misconfigured', `the credentials file of the provider has none of the profile ${profile} that can be read`);
       return sign(credentials, path, body);
     },
     secrets: () => reread.recent.flatMap(secretsOf),
