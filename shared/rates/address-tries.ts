@@ -39,7 +39,10 @@ export function addressTries({ prefix, perMinute, cache, clock }: AddressTriesOp
   };
 }
 
-/** An address of IPv4, also one that is mapped to IPv6; or the network of 64 bits, written in full. */
+/** Prefixes of 96 bits before an address of IPv4: mapped, and the well-known one of NAT64. */
+const OF_IPV4 = new Set(['0:0:0:0:0:ffff', '64:ff9b:0:0:0:0']);
+
+/** An address of IPv4, also one within IPv6; or the network of 64 bits, written in full. */
 function clientOf(ip: string): string {
   const address = ip.replace(/%.*$/, '');
   if (!isIPv6(address)) return ip;
@@ -48,6 +51,7 @@ function clientOf(ip: string): string {
   const [first, last] = [head, tail ?? ''].map((groups) => (groups === '' ? [] : groups.split(':')));
   const groups = [...(first ?? []), ...Array<string>(8 - (first?.length ?? 0) - (last?.length ?? 0)).fill('0'), ...(last ?? [])];
   const [high, low] = groups.slice(6).map((group) => Number.parseInt(group, 16));
-  const isMapped = groups.slice(0, 6).join(':') === '0:0:0:0:0:ffff';
-  return isMapped ? [(high ?? 0) >> 8, (high ?? 0) & 255, (low ?? 0) >> 8, (low ?? 0) & 255].join('.') : `${groups.slice(0, 4).join(':')}::/64`;
+  return OF_IPV4.has(groups.slice(0, 6).join(':'))
+    ? [(high ?? 0) >> 8, (high ?? 0) & 255, (low ?? 0) >> 8, (low ?? 0) & 255].join('.')
+    : `${groups.slice(0, 4).join(':')}::/64`;
 }

@@ -5,7 +5,7 @@ import { bodyIsAnnounced, parseJsonBodies } from '#shared/http-server/json-bodie
 import { LargeBodyQueue } from '#shared/http-server/large-body-queue.ts';
 import { nestingViolation } from '#shared/json-schema.ts';
 import { limits } from '../limits.ts';
-import { changedInteger, invalidField } from './error-reply.ts';
+import { changedNumber, invalidField } from './error-reply.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -46,7 +46,7 @@ export function acceptJsonOnly(app: FastifyInstance): void {
     mayBeEmpty: true,
     refuse(value, json) {
       const tooDeep = nestingViolation(value);
-      return tooDeep === null ? changedInteger(json) : invalidField(tooDeep.path, tooDeep.message);
+      return tooDeep === null ? changedNumber(json) : invalidField(tooDeep.path, tooDeep.message);
     },
   });
 }

@@ -2,7 +2,7 @@ import { shortened } from '#shared/errors/shortened.ts';
 import { errorCatalogue, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { type BrokenRequests, TUNNEL_REQUEST } from '#shared/http-server/broken-requests.ts';
 import type { ErrorReply, ErrorRules } from '#shared/http-server/error-replies.ts';
-import { inexactInteger } from '#shared/inexact-integer.ts';
+import { inexactNumber } from '#shared/inexact-number.ts';
 import { isTransientError } from '#shared/storage/transient-error.ts';
 
 /** Overload and restarts last seconds; clients add jitter. */
@@ -88,11 +88,11 @@ export function noSuchWebhook(): SwitchyardError {
   return new SwitchyardError('request.not_found', 'there is no webhook with this name');
 }
 
-/** Null: all integers of the body are kept as they are. It must be valid JSON. */
-export function changedInteger(json: string): SwitchyardError | null {
-  const integer = inexactInteger(json);
-  if (integer === null) return null;
-  return new SwitchyardError('request.invalid', `the integer ${integer} cannot be kept exactly, as it is larger than 2^53: send it as a string`);
+/** Null: all integers of the body are kept as they are, and no number of it exceeds all doubles. It must be valid JSON. */
+export function changedNumber(json: string): SwitchyardError | null {
+  const number = inexactNumber(json);
+  if (number === null) return null;
+  return new SwitchyardError('request.invalid', `the number ${number} cannot be kept exactly, as it is beyond ±2^53: send it as a string`);
 }
 
 /**

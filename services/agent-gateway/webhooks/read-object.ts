@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { withoutMark } from '#shared/http-server/json-bodies.ts';
-import { quoteInexactIntegers } from '#shared/inexact-integer.ts';
+import { quoteInexactIntegers } from '#shared/inexact-number.ts';
 import { nestingViolation } from '#shared/json-schema.ts';
 import { invalidField } from '../plugins/error-reply.ts';
 

@@ -40,7 +40,7 @@ interface Deps extends DeliverDeps {
   receivers: Receivers;
 }
 
-/** Older deliveries are posted although many wait for their receiver, or its breaker is open, so that they end as delivered or as a dead letter. */
+/** Older deliveries are posted although many wait for their receiver, or its breaker is open. The share that a host has of the worker may still postpone them. */
 const MAX_POSTPONED_MS = 600_000;
 const BUSY_MS = 1_000;
 /** Jitter of pauses, so that postponed deliveries do not return together. */

@@ -36,7 +36,7 @@ export type EventReport = Extract<ResultCommand, { type: 'event-webhook.reported
 
 /** No further event is begun after it, so that the cursor moves while a long log is posted. */
 const ROUND_MS = 5_000;
-/** An event that waited longer is posted although many wait for its receiver, or its breaker is open, so that it ends as posted or as a dead letter. */
+/** An event that waited longer is posted although many wait for its receiver, or its breaker is open. The share that a host has of the worker may still postpone it. */
 const MAX_POSTPONED_MS = 600_000;
 const BUSY_MS = 1_000;
 /** An event that was read longer ago is read again right before its request: it may be deleted since. */

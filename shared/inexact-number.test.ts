@@ -1,10 +1,11 @@
 import { expect, it } from 'vitest';
-import { inexactInteger, quoteInexactIntegers } from './inexact-integer.ts';
+import { inexactNumber, quoteInexactIntegers } from './inexact-number.ts';
 
 it.each([
   ['{"id":9007199254740993}', '9007199254740993'],
   ['[1,-9007199254740993]', '-9007199254740993'],
-  [`{"id":${'9'.repeat(400)}}`, '9'.repeat(310)],
+  [`{"id":${'9'.repeat(400)}}`, `${'9'.repeat(310)}…`],
+  [`{"a":"${'\\\\x'.repeat(350_000)}","id":9007199254740993}`, '9007199254740993'],
   ['{"a":"\\\\","id":9007199254740993}', '9007199254740993'],
   ['{"id":9007199254740992,"more":[9007199254740991]}', null],
   ['{"id":"9007199254740993","\\"9007199254740993":1}', null],
@@ -12,8 +13,12 @@ it.each([
   ['{"id":123456789012345680000}', null],
   ['[9007199254740993.5, 9007199254740993e3, 0.12345678901234567]', null],
   ['{"id":1000000000000000000000000}', '1000000000000000000000000'],
+  ['{"size":1e400}', '1e400'],
+  ['[-1.5E+309]', '-1.5E+309'],
+  [`[${'9'.repeat(309)}.5]`, `${'9'.repeat(309)}.…`],
+  ['[1e308, 1e-400, "1e400"]', null],
 ])('of %.40s is %s', (json, found) => {
-  expect(inexactInteger(json)).toBe(found);
+  expect(inexactNumber(json)).toBe(found);
 });
 
 it.each([
