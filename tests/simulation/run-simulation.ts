@@ -38,7 +38,7 @@ export interface Outcome {
 export async function runSimulation(options: SimulationOptions): Promise<Outcome> {
   const simulation = new Simulation(options);
   const { scheduler, watch, counts } = simulation;
-  const restore = useSimulatedTime(scheduler);
+  const restore = useSimulatedTime(scheduler, { hasEmbeddedServer: options.shadow !== undefined });
   try {
     await simulation.lay();
     await beWild(simulation);

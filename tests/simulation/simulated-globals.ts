@@ -2,12 +2,16 @@ import { EPOCH_MS, type Scheduler, SimulatedTimer } from './scheduler.ts';
 
 type Callback = (...args: unknown[]) => void;
 
+/** In the timers of PGlite's server, which sets one or none by the real time that has passed since it wrote its counters. */
+const OF_EMBEDDED_SERVER = '__emscripten_timeout';
+
 /**
  * Replaces the machine's time by the scheduler's for code that runs inside its steps; other code in this process still has the
  * real one.
+ * @param hasEmbeddedServer steps execute statements in PGlite, whose own timers stay real
  * @returns restores the globals
  */
-export function useSimulatedTime(scheduler: Scheduler): () => void {
+export function useSimulatedTime(scheduler: Scheduler, { hasEmbeddedServer = false } = {}): () => void {
   const real = {
     setTimeout: globalThis.setTimeout,
     setInterval: globalThis.setInterval,
@@ -21,7 +25,7 @@ export function useSimulatedTime(scheduler: Scheduler): () => void {
   };
   const timer = (callback: Callback, delayMs: number, everyMs: number | null, args: unknown[]) => {
     const { current } = scheduler;
-    if (current === null) return null;
+    if (current === null || (hasEmbeddedServer && String(callback).includes(OF_EMBEDDED_SERVER))) return null;
     return scheduler.setTimer(current, () => callback(...args), Math.max(0, delayMs), everyMs);
   };
   const clear = (handle: unknown) => {
