@@ -73,7 +73,7 @@ start() {
   [ -r "$folder/$service.env" ] || fail "$folder/$service.env can't be read: \`configure\` writes it"
   ! is_running "$service" "$port" || fail "$service $port runs already, as process $(cat "$folder/$service-$port.pid")"
   own_settings
-  MANAGEMENT_PORT=$port PORT=${3:-} nohup node --env-file="$folder/all.env" --env-file="$folder/$service.env" --enable-source-maps \
+  MANAGEMENT_PORT=$port PORT=${3:-} nohup node --env-file="$folder/all.env" --env-file="$folder/$service.env" \
     $(heap_of "$service") "dist/services/$service/main.js" >> "$folder/$service-$port.log" 2>&1 < /dev/null &
   echo $! > "$folder/$service-$port.pid"
 }

@@ -12,9 +12,12 @@ const dist = resolve(root, process.argv[2] ?? 'dist');
 const programs = join(dist, 'programs');
 
 /** What Node is started with, and the thread that starts from a file of its own. */
-const sources = [...readdirSync(join(root, 'services')).map((name) => `services/${name}/main.ts`), 'shared/config/read-document-thread.ts'].filter((path) =>
-  existsSync(join(root, path)),
+const programSources = [...readdirSync(join(root, 'services')).map((name) => `services/${name}/main.ts`), 'shared/config/read-document-thread.ts'].filter(
+  (path) => existsSync(join(root, path)),
 );
+/** Evaluated before each of them, so that it is there for their first error. */
+const mapStacks = 'shared/lifecycle/map-stacks.ts';
+const sources = [...programSources, mapStacks];
 
 /** Left in node_modules: packages that read files beside their own, and what only tracing to a collector loads, and late. */
 const external = [/^@electric-sql\//, /^@opentelemetry\/(?!api$)/];
@@ -55,9 +58,10 @@ const { output } = await build.write({
 });
 await build.close();
 
-for (const source of sources) {
+for (const source of programSources) {
   const file = builtFile(source);
-  writeFileSync(file, `import '${relative(dirname(file), join(programs, `${nameOf(source)}.js`))}';\n`);
+  const imports = [mapStacks, source].map((one) => `import '${relative(dirname(file), join(programs, `${nameOf(one)}.js`))}';\n`);
+  writeFileSync(file, imports.join(''));
 }
 writeFileSync(join(programs, 'licences.txt'), licencesOf(output.flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []))));
 

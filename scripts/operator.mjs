@@ -9,6 +9,5 @@ async function operate() {
   const main = new URL('../dist/services/operator/main.js', import.meta.url);
   if (!existsSync(main)) throw new ScriptError('There is no build in dist/ yet. This makes one:\n  node scripts/prepare.mjs --build');
   readEnvFile(process.env); // the keys and settings of a server that was started here
-  process.setSourceMapsEnabled(true);
   await import(main.href);
 }

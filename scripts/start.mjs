@@ -22,7 +22,6 @@ if (unknown !== undefined) {
 async function start() {
   await enterPackage();
   readEnvFile(process.env); // after npm, which must not get them
-  process.setSourceMapsEnabled(true);
   // Dynamic, since the build exists only now.
   const main = new URL('../dist/services/standalone/main.js', import.meta.url);
   await import(main.href);

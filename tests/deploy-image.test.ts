@@ -5,7 +5,6 @@ import { dirname, join, relative } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { nodeSatisfies } from '../scripts/node-version.mjs';
-import { NODE_ARGUMENTS } from '../scripts/servers/start-cluster.mjs';
 import { buildStamp, builtFiles, installStamp, onlyForTests, rooms } from '../scripts/stamp.mjs';
 import { ourServices, packageFile, root, serviceOf } from './helpers/deployment.ts';
 import { readDockerfile } from './helpers/plain-config.ts';
@@ -70,7 +69,7 @@ describe('the image', () => {
     expect(restsOf(final, 'COPY')).toContain('--from=build /app/dist ./dist');
     expect(restsOf(final, 'RUN')).toEqual([expect.stringMatching(/^npm ci --omit=dev --ignore-scripts /)]);
     expect(restsOf(final, 'USER')).toEqual(['node']);
-    expect(JSON.parse(restsOf(final, 'ENTRYPOINT')[0] ?? '')).toEqual(['node', ...NODE_ARGUMENTS]);
+    expect(JSON.parse(restsOf(final, 'ENTRYPOINT')[0] ?? '')).toEqual(['node']);
     expect([...restsOf(final, 'ENV'), ...restsOf(build, 'ENV'), ...restsOf(build, 'ARG'), ...restsOf(final, 'ARG')]).toEqual(['NODE_ENV=production']);
   });
 

@@ -208,7 +208,7 @@ describe('the operator', () => {
     const { REDIS_URL } = environmentOf('router-worker');
     const NATS_PASSWORD = environmentOf('nats')[passwordVariableOf('operator')];
 
-    expect(entrypoint).toEqual(['node', '--enable-source-maps', 'dist/services/operator/main.js']);
+    expect(entrypoint).toEqual(['node', 'dist/services/operator/main.js']);
     expect(existsSync(join(root, 'services/operator/main.ts'))).toBe(true);
     expect(environmentOf('operator')).toEqual({ NATS_URL, DATABASE_URL, REDIS_URL, HOUSE_SECRET, NATS_PASSWORD });
     expect({ profiles, networks, restart }).toEqual({ profiles: ['operator'], networks: ['inside'], restart: 'no' });

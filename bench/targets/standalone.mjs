@@ -28,7 +28,7 @@ await serveTarget(async (/** @type {DeploymentOptions} */ deployment) => {
     DATA_DIR: join(folder, 'data'),
     SWITCHYARD_READY_FILE: readyPath,
   };
-  const args = ['--enable-source-maps', join('dist', 'services', 'standalone', 'main.js')];
+  const args = [join('dist', 'services', 'standalone', 'main.js')];
   const { child, output } = launch(run, { program: process.execPath, args, cwd: CLONE, env: { ...environment, ...own } });
   const { routerUrl, agentUrl, managementUrl } = await readyFacts(readyPath, { child, output });
   const pid = child.pid ?? 0;

@@ -90,8 +90,6 @@ const withoutSecret = new Set(['router-worker', 'effect-worker']);
  */
 
 const CLONE = fileURLToPath(new URL('../..', import.meta.url));
-/** As in the image. */
-export const NODE_ARGUMENTS = ['--enable-source-maps'];
 /** Each call passes through them: their young generation starts at its full size (docs/adr/0022). That of other roles grows with their load (docs/adr/0156). @type {ReadonlySet<string>} */
 const withFullYoungGeneration = new Set(['router-gateway', 'router-worker', 'router']);
 /** A slow start prints every 5 s what it waits for, so a silent process makes no progress, however busy the machine is. */
@@ -281,7 +279,7 @@ function writeRouterConfig(run, config) {
  * @throws {ScriptError} naming it, when it ends before that, or prints nothing for too long
  */
 export async function startProcess(run, { role, index, cwd, program = cwd, env, onLine, silenceLimitMs = SILENCE_LIMIT_MS }) {
-  const args = [...NODE_ARGUMENTS, ...heapArgumentsOf(role), join(program, 'dist', 'services', role, 'main.js')];
+  const args = [...heapArgumentsOf(role), join(program, 'dist', 'services', role, 'main.js')];
   const { child, output } = launch(run, { program: process.execPath, args, cwd, env });
   for (const stream of [child.stdout, child.stderr]) {
     if (stream !== null && onLine !== undefined) createInterface({ input: stream }).on('line', (line) => onLine(line, { role, index }));

@@ -49,12 +49,13 @@ describe('a program', () => {
     expect(built.filter((path) => !existsSync(path))).toEqual([]);
   });
 
-  it('names the sources in the stacks of its errors', async () => {
-    // What it prints when it can't start becomes the stack of that line.
-    const preload = 'data:text/javascript,console.error = () => console.log(new Error("here").stack);';
-    const program = runProgram([process.execPath, '--enable-source-maps', '--import', preload, 'dist/services/standalone/main.js'], {
-      env: { ROUTER_PORT: 'x' },
-    });
+  it.each([
+    ['of an error that is printed', 'console.log(new Error("here").stack)'],
+    ['of an unhandled error during its start', 'throw new TypeError("here")'],
+  ])('names the sources in the stack %s', async (_, statement) => {
+    // What it prints when it can't start becomes that statement.
+    const preload = `data:text/javascript,console.error = () => { ${statement}; };`;
+    const program = runProgram([process.execPath, '--import', preload, 'dist/services/standalone/main.js'], { env: { ROUTER_PORT: 'x' } });
 
     expect(await program.exited).toEqual({ code: 1, signal: null });
     const [, line = '0'] = /services\/standalone\/main\.ts:(\d+)/.exec(program.output()) ?? [];
