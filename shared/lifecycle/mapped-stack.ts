@@ -1,6 +1,8 @@
 import type { SourcePositions } from './source-positions.ts';
 
-type CallSite = Pick<NodeJS.CallSite, 'getScriptNameOrSourceURL' | 'getLineNumber' | 'getColumnNumber' | 'toString'>;
+interface CallSite extends Pick<NodeJS.CallSite, 'getScriptNameOrSourceURL' | 'getLineNumber' | 'getColumnNumber'> {
+  toString(): string;
+}
 
 /**
  * The text of a stack, as V8 writes it, with the positions of sources in place of those of built files.
