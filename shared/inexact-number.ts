@@ -1,35 +1,84 @@
-/** Fewer digits are below 2^53. */
-const LONG = /\d{16}/;
+import { pointerAt } from './json-pointer-at.ts';
+
+/** Digits, perhaps with a point between them. Fewer are below 2^53. */
+const LONG = /\d[\d.]{15}/;
 /** Of numbers that exceed all doubles, with fewer digits. */
 const LARGE_EXPONENT = /[eE]\+?\d{3}/;
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g;
-const INTEGER = /^-?\d{16,}$/;
+const PLAIN = /^-?\d+$/;
+const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 /** More exceed all doubles. */
 const MAX_DIGITS = 310;
+/** Of `toPrecision`. */
+const MAX_PRECISION = 100;
+
+export interface InexactNumber {
+  /** As it is written, cut with an ellipsis after 310 characters. */
+  number: string;
+  /** JSON Pointer. */
+  path: string;
+}
 
 /**
- * The first integer that parsing changes, or number that exceeds all doubles. Of an integer: there is no double of its value, and what is written for the nearest one is another text. Cut with an ellipsis after 310 characters. Null: there is none.
+ * The first integer that parsing changes, or number that exceeds all doubles. Of an integer: there is no double of its value, and what is written for the nearest
+ * one is another text. `9007199254740993.0` and `9007199254740993e0` are integers, too, unless they are what the nearest double is with as many digits. Null: there is none.
  * @param json valid JSON
  */
-export function inexactNumber(json: string): string | null {
+export function inexactNumber(json: string): InexactNumber | null {
   if (!LONG.test(json) && !LARGE_EXPONENT.test(json)) return null;
-  for (const [token] of json.matchAll(TOKEN))
-    if (INTEGER.test(token) ? !isExact(token) : isInfinite(token)) return token.length > MAX_DIGITS ? `${token.slice(0, MAX_DIGITS)}…` : token;
+  for (const { 0: token, index } of json.matchAll(TOKEN)) {
+    if (token.startsWith('"') || (Number.isFinite(Number(token)) && !isChangedInteger(token))) continue;
+    return { number: token.length > MAX_DIGITS ? `${token.slice(0, MAX_DIGITS)}…` : token, path: pointerAt(json, index) };
+  }
   return null;
 }
 
-/** The same JSON with each integer that parsing would change as a string of its digits. @param json valid JSON */
+/** The same JSON with each integer that parsing would change as a string of what is written. @param json valid JSON */
 export function quoteInexactIntegers(json: string): string {
   if (!LONG.test(json)) return json;
-  return json.replace(TOKEN, (token) => (INTEGER.test(token) && !isExact(token) ? `"${token}"` : token));
+  return json.replace(TOKEN, (token) => (!token.startsWith('"') && isChangedInteger(token) ? `"${token}"` : token));
 }
 
-function isInfinite(token: string): boolean {
-  return !token.startsWith('"') && !Number.isFinite(Number(token));
+/** Not of a fraction, which is kept as the nearest double. */
+function isChangedInteger(token: string): boolean {
+  if (!LONG.test(token)) return false;
+  const read = Number(token);
+  const isPlain = PLAIN.test(token);
+  if (!Number.isFinite(read)) return isPlain;
+  if (String(read) === token) return false;
+  const written = decimalOf(token);
+  if (written === null || written.exponent < 0) return false;
+  // A double is finite: these are at most 309 digits.
+  if (BigInt(read) === BigInt(written.digits) * 10n ** BigInt(written.exponent)) return false;
+  return isPlain || !isRounded(read, written);
 }
 
-function isExact(integer: string): boolean {
-  if (integer.length > MAX_DIGITS) return false;
-  const read = Number(integer);
-  return Number.isFinite(read) && (String(read) === integer || BigInt(read) === BigInt(integer));
+/** Whether this is what is written for the double with as many digits: its sender may have rounded it. */
+function isRounded(read: number, { digits, exponent }: Decimal): boolean {
+  const count = digits.replace('-', '').length;
+  const kept = count > MAX_PRECISION ? null : decimalOf(read.toPrecision(count));
+  return kept?.digits === digits && kept.exponent === exponent;
+}
+
+/** `digits` × 10^`exponent`; the sign is with the digits, which have no zeros at either end. */
+interface Decimal {
+  digits: string;
+  exponent: number;
+}
+
+/** Null: it is no number of JSON. */
+function decimalOf(number: string): Decimal | null {
+  const [, sign, whole, fraction = '', exponent = '0'] = NUMBER.exec(number) ?? [];
+  if (whole === undefined) return null;
+  const all = `${whole}${fraction}`.replace(/^0+/, '');
+  const digits = withoutZeros(all);
+  if (digits === '') return { digits: '0', exponent: 0 };
+  return { digits: `${sign}${digits}`, exponent: Number(exponent) - fraction.length + all.length - digits.length };
+}
+
+/** In linear time, however many zeros there are before other digits. */
+function withoutZeros(digits: string): string {
+  let end = digits.length;
+  while (digits[end - 1] === '0') end -= 1;
+  return digits.slice(0, end);
 }

@@ -25,13 +25,8 @@ const TYPES: Readonly<Record<Variable['type'], string>> = {
   array: 'a list',
 };
 
-/** @throws `request.invalid` for a value of another type than the declared one; null is of none, and neither is a number that JSON can't write */
+/** @throws `request.invalid` for a value of another type than the declared one; null is of none */
 export function checkType({ type }: Variable, data: unknown): void {
-  const given = data === null || isBeyondNumbers(data) ? 'null' : Array.isArray(data) ? 'array' : typeof data;
+  const given = data === null ? 'null' : Array.isArray(data) ? 'array' : typeof data;
   if (given !== type) throw invalidField('/data', `must be ${TYPES[type]}, as the variable set declares; DELETE removes a value`);
-}
-
-/** Such as `1e999`, which would be stored as null. */
-function isBeyondNumbers(data: unknown): boolean {
-  return typeof data === 'number' && !Number.isFinite(data);
 }

@@ -90,9 +90,12 @@ export function noSuchWebhook(): SwitchyardError {
 
 /** Null: all integers of the body are kept as they are, and no number of it exceeds all doubles. It must be valid JSON. */
 export function changedNumber(json: string): SwitchyardError | null {
-  const number = inexactNumber(json);
-  if (number === null) return null;
-  return new SwitchyardError('request.invalid', `the number ${number} cannot be kept exactly, as it is beyond ±2^53: send it as a string`);
+  const found = inexactNumber(json);
+  if (found === null) return null;
+  const { number, path } = found;
+  return new SwitchyardError('request.invalid', `the number ${number} cannot be kept exactly, as it is beyond ±2^53: send it as a string`, {
+    details: { path },
+  });
 }
 
 /**

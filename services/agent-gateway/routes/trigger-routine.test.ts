@@ -123,7 +123,7 @@ describe('refusals', () => {
       payload,
     });
 
-    expect([reply.statusCode, reply.json().code]).toEqual([400, 'validation_failed']);
+    expect([reply.statusCode, reply.json()]).toMatchObject([400, { code: 'validation_failed', path: '/metadata/order' }]);
     expect(reply.json().error).toContain('9007199254740993');
   });
 

@@ -227,6 +227,13 @@ describe('a delivery to the webhook of a routine', () => {
     expect(await rows()).toMatchObject([{ input: { claim: 'broken', id: '9007199254740993', count: 2 } }]);
   });
 
+  it('is refused with a number that exceeds all doubles, by its path', async () => {
+    const reply = await deliver(app(), 'triage', `{"claim":"broken","id":${'9'.repeat(400)},"more":[1,1e400]}`);
+
+    expect([reply.statusCode, reply.json()]).toMatchObject([400, { code: 'validation_failed', path: '/more/1', error: expect.stringContaining('1e400') }]);
+    expect(await rows()).toEqual([]);
+  });
+
   it.each([
     ['short', (body: string) => signatureOf(body, WEBHOOK_SECRET, 'sha1')],
     ['long', (body: string) => `v1,${signatureOf(body, WEBHOOK_SECRET, 'sha512')}`],

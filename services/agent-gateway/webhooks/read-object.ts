@@ -2,11 +2,11 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { withoutMark } from '#shared/http-server/json-bodies.ts';
 import { quoteInexactIntegers } from '#shared/inexact-number.ts';
 import { nestingViolation } from '#shared/json-schema.ts';
-import { invalidField } from '../plugins/error-reply.ts';
+import { changedNumber, invalidField } from '../plugins/error-reply.ts';
 
 /**
  * Reads a body, rejecting what is no JSON object with `request.invalid`. Unlike in other bodies, an integer that can't be kept exactly is read as a string of its
- * digits: its sender is another system, which can't send it differently.
+ * digits: its sender is another system, which can't send it differently. Any other number that exceeds all doubles is rejected.
  */
 export function objectReader(app: FastifyInstance): (request: FastifyRequest, body: Buffer) => Promise<Record<string, unknown>> {
   const parse = app.getDefaultJsonParser('error', 'error');
@@ -19,6 +19,8 @@ export function objectReader(app: FastifyInstance): (request: FastifyRequest, bo
         const tooDeep = nestingViolation(value);
         if (tooDeep !== null) return reject(invalidField(tooDeep.path, tooDeep.message));
         const exact = quoteInexactIntegers(json);
+        const changed = changedNumber(exact);
+        if (changed !== null) return reject(changed);
         resolve(exact === json ? value : JSON.parse(exact));
       });
     });

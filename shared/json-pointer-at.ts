@@ -1,0 +1,32 @@
+import { pointerTo } from './schema/violation.ts';
+
+const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]/g;
+
+/** An object or list around a place. */
+interface Around {
+  /** Of an object: as it is written, quoted; null: before its first one. */
+  key: string | null;
+  /** Of a list. */
+  index: number;
+  isList: boolean;
+}
+
+/**
+ * JSON Pointer of the value that begins at an index, cut as `pointerTo` does; in linear time.
+ * @param json valid JSON
+ * @param at of a number, a string or a literal
+ */
+export function pointerAt(json: string, at: number): string {
+  const around: Around[] = [];
+  let string: string | null = null;
+  for (const { 0: token, index } of json.matchAll(TOKEN)) {
+    if (index >= at) break;
+    const innermost = around.at(-1);
+    if (token === '{' || token === '[') around.push({ key: null, index: 0, isList: token === '[' });
+    else if (token === '}' || token === ']') around.pop();
+    else if (token === ',' && innermost !== undefined) innermost.index += 1;
+    else if (token === ':' && innermost !== undefined) innermost.key = string;
+    else string = token;
+  }
+  return pointerTo(around.map(({ key, index, isList }) => (isList || key === null ? String(index) : (JSON.parse(key) as string))));
+}
