@@ -1,4 +1,3 @@
-import { AsyncResource } from 'node:async_hooks';
 import { QueueingDelay } from '#shared/admission.ts';
 import { DeadlineTimer } from '#shared/deadline-timer.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
@@ -13,6 +12,7 @@ import { perWorkKind } from '../work-queues.ts';
 import { DEDUPE_WINDOW_MS, DedupeWindow } from './dedupe-window.ts';
 import { isBelowCapacity } from './limits.ts';
 import type { Bounded, Closable, ComponentDeps } from './types.ts';
+import { type Consumer, newConsumer, nextConsumer } from './work-consumers.ts';
 import { type WorkRow, WorkStore } from './work-store.ts';
 
 /** Older items are dropped; every deadline is long past by then. */
@@ -29,14 +29,6 @@ interface Entry {
   /** When the lease expires or the delay ends, by `performance.now()`; unused while ready. */
   dueAt: number;
   removed: boolean;
-}
-
-interface Consumer {
-  concurrency: number;
-  ackWaitMs: number;
-  handler: (item: WorkItem) => Promise<void>;
-  inFlight: Set<Promise<void>>;
-  stopping: AbortController;
 }
 
 interface KindQueue {
@@ -138,11 +130,10 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
     return this.#refusals.subscribe(handler);
   }
 
-  consume(kind: WorkKind, { concurrency, ackWaitMs }: ConsumeOptions, handler: (item: WorkItem) => Promise<void>): Subscription {
+  consume(kind: WorkKind, options: ConsumeOptions, handler: (item: WorkItem) => Promise<void>): Subscription {
     if (this.#closing !== 'no') throw new SwitchyardError('bus.closed', 'the bus is closed');
     const { consumers } = this.#kind(kind);
-    // Bound: deliveries begin in the context of whatever freed the slot or item.
-    const consumer: Consumer = { concurrency, ackWaitMs, handler: AsyncResource.bind(handler), inFlight: new Set(), stopping: new AbortController() };
+    const consumer = newConsumer(options, handler);
     consumers.push(consumer);
     this.#deliver(kind);
     return {
@@ -389,13 +380,4 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
   #assertOpen(): void {
     if (this.#closing === 'all') throw new SwitchyardError('bus.closed', 'the bus is closed');
   }
-}
-
-/** The fewest items in flight, in turn; null: no slot is free. */
-function nextConsumer(consumers: Consumer[]): Consumer | null {
-  const free = consumers.filter((consumer) => consumer.inFlight.size < consumer.concurrency);
-  if (free.length === 0) return null;
-  const next = free.reduce((best, other) => (other.inFlight.size < best.inFlight.size ? other : best));
-  consumers.push(...consumers.splice(consumers.indexOf(next), 1));
-  return next;
 }

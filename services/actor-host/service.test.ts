@@ -12,6 +12,7 @@ import { patchCases } from './test-support/patch-cases.ts';
 import { runCancelCases } from './test-support/run-cancel-cases.ts';
 import { runCases } from './test-support/run-cases.ts';
 import { runSessionCases } from './test-support/run-session-cases.ts';
+import { storedSessionCases } from './test-support/stored-session-cases.ts';
 import { toolEventCases } from './test-support/tool-event-cases.ts';
 import { trustCases } from './test-support/trust-cases.ts';
 import { unusedRowsCases } from './test-support/unused-rows-cases.ts';
@@ -23,6 +24,7 @@ const open = useEmbeddedClusters({
 
 commandCases(open);
 hostCases(open);
+storedSessionCases(open);
 patchCases(open);
 logChangeCases(open);
 engineCases(open);

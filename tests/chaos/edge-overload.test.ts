@@ -105,7 +105,7 @@ function checkAnswers(talks: readonly Talk[], calls: readonly Call[], cluster: C
     );
     expect(odd.slice(0, 3), `${odd.length} of ${answers.length} were answered in no such way\n${cluster.output()}`).toEqual([]);
   }
-  // Otherwise it was no overload. Completions may all be done, however many there are: which of the two products is refused first depends on the machine.
+  // Otherwise it was no overload. Which of the two products is refused first depends on the machine: completions are certain to be in edge-slots.test.ts.
   expect(opened.some(({ status }) => status === 503)).toBe(true);
   // Each stream has one terminal frame.
   const unended = calls.filter(({ ends }) => ends !== null && ends.length !== 1);

@@ -10,6 +10,7 @@ import { runCancelCases } from '../../services/actor-host/test-support/run-cance
 import { runCases } from '../../services/actor-host/test-support/run-cases.ts';
 import { runSessionCases } from '../../services/actor-host/test-support/run-session-cases.ts';
 import { openServerStores } from '../../services/actor-host/test-support/server-stores.ts';
+import { storedSessionCases } from '../../services/actor-host/test-support/stored-session-cases.ts';
 import { openTestCluster, type TestCluster } from '../../services/actor-host/test-support/test-cluster.ts';
 import { toolEventCases } from '../../services/actor-host/test-support/tool-event-cases.ts';
 import { trustCases } from '../../services/actor-host/test-support/trust-cases.ts';
@@ -23,7 +24,7 @@ import { casesOfToday } from '../helpers/tier.ts';
 
 /** Of about the same length. All of these run on the embedded drivers every time. */
 const halves = [
-  [commandCases, hostCases],
+  [commandCases, hostCases, storedSessionCases],
   [patchCases, logChangeCases, runCases, runCancelCases, runSessionCases, callbackCases, toolEventCases, trustCases, unusedRowsCases],
 ];
 
