@@ -61,6 +61,8 @@ export class CallRecord {
   #bill: Bill | null = null;
   /** It has ended for its readers, or its worker has died. Gateways abort what they have given up, which cancels nothing then. */
   #isOver = false;
+  /** By the worker that has published its terminal frame. */
+  #isCorrected = false;
   #servedBy: ServedBy | null = null;
   #stored: Promise<void> = Promise.resolve();
 
@@ -124,15 +126,21 @@ export class CallRecord {
     // Awaited later, or never once the lease is lost.
     this.#stored.catch(() => {});
     rated?.correct(record.tokens.prompt + record.tokens.completion);
-    if (call.countedTokens !== undefined) this.#correctRate(call.countedTokens, record);
+    if (call.countedTokens !== undefined && !this.#isCorrected) this.#correctRate(call.countedTokens, record);
     return isReserved ? this.#stored : null;
   }
 
-  /** The estimate at admission was the most that it might use. Later windows count nothing of it. */
+  /**
+   * The estimate at admission was the most that it might use. Later windows count nothing of it. Once per call: a worker without the lease leaves it to the next
+   * one, and of a redelivered call and one that its gateway has cancelled, which may be executed twice at a time, the first counts.
+   */
   #correctRate(countedTokens: number, { keyId, createdAtMs, endedAtMs, tokens }: UsageRecord): void {
     const { tokenCorrections } = this.#deps;
-    if (tokenCorrections === null || rateWindowOf(createdAtMs) !== rateWindowOf(endedAtMs)) return;
-    tokenCorrections.add(rateCounterOf('tokens', keyId, createdAtMs), tokens.prompt + tokens.completion - countedTokens);
+    const { call, running } = this.#open;
+    if (tokenCorrections === null || running.isLeaseLost || rateWindowOf(createdAtMs) !== rateWindowOf(endedAtMs)) return;
+    const [counter, by] = [rateCounterOf('tokens', keyId, createdAtMs), tokens.prompt + tokens.completion - countedTokens];
+    if (running.delivery > 1 || running.isCancelled()) tokenCorrections.addOnce(call.callId, counter, by);
+    else tokenCorrections.add(counter, by);
   }
 
   /**
@@ -152,6 +160,7 @@ export class CallRecord {
   storeEnded(shown: Shown, interim: UsageRecord | null): Promise<void> {
     const { answer } = shown;
     this.#isOver = true;
+    this.#isCorrected = true;
     if (answer.usage === null) {
       const lost = this.lost(hasContent(answer) ? shown : null, interim);
       void this.store({ how: 'failed', answer, bill: lost?.bill ?? null });

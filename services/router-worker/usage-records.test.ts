@@ -179,6 +179,48 @@ describe('the tokens per minute of a key', () => {
     const corrected = [[`rate:tokens:k:${Math.floor(createdAtMs / 60_000)}`, tokens.prompt + tokens.completion - 1_000]];
     await vi.waitFor(() => expect([...counts]).toEqual(isSameMinute ? corrected : []), WAIT);
   });
+
+  it.each([
+    ['cancelled', '!slow 5 !repeat 100000 a b c'],
+    ['redelivered', 'Hello!'],
+  ])('are corrected once for a %s call, which another worker may have ended, too', async (how, text) => {
+    const counts = new Map<string, number>();
+    const cache: Cache = Object.assign(Object.create(memoryCache({ clock: systemClock })), {
+      increment: async (key: string, by: number) => {
+        counts.set(key, (counts.get(key) ?? 0) + by);
+        return counts.get(key);
+      },
+    });
+    await calls.start(cache);
+    const run = async (call: RouterCall) => {
+      await calls.publish(call, how === 'redelivered' ? 1 : 0);
+      if (how === 'cancelled') {
+        await vi.waitFor(async () => expect((await calls.framesOf(call)).length).toBeGreaterThan(1), WAIT);
+        calls.bus.notices.publish(subjectOf(addresses.control, call.callId), '{"abort":true}');
+      }
+      await calls.isSettled(call);
+      return calls.recordOf(call);
+    };
+    const [ended, open] = [calls.callOf(text, { countedTokens: 1_000_000 }), calls.callOf(text, { countedTokens: 1_000 })];
+    // By another worker.
+    counts.set(`rate:corrected:${ended.callId}`, 1);
+    await run(ended);
+    const { createdAtMs, endedAtMs, tokens } = await run(open);
+    const counter = `rate:tokens:k:${Math.floor(createdAtMs / 60_000)}`;
+    const isSameMinute = Math.floor(createdAtMs / 60_000) === Math.floor(endedAtMs / 60_000);
+    await vi.waitFor(() => expect(counts.get(counter)).toEqual(isSameMinute ? tokens.prompt + tokens.completion - 1_000 : undefined), WAIT);
+  });
+
+  it('are not corrected again for a call whose terminal frame is published: its worker has done so', async () => {
+    const increment = vi.fn(async () => 1);
+    const cache: Cache = Object.assign(Object.create(memoryCache({ clock: systemClock })), { increment });
+    const call = calls.callOf('Hello!', { countedTokens: 1_000, want: 'body' });
+    const body = { model: 'scripted/assistant', provider: 'Local', usage: { prompt_tokens: 1, completion_tokens: 2, cost: 0.000_005 } };
+    await calls.diesAfter(call, [bodyFrame(200, JSON.stringify(body))], cache);
+    await calls.isSettled(call);
+    expect(await calls.recordOf(call)).toMatchObject({ costNano: 5_000 });
+    expect(increment).not.toHaveBeenCalled();
+  });
 });
 
 describe('a reserved call', () => {

@@ -252,6 +252,35 @@ describe('a guarded post that arrives', () => {
     expect((await poster.post(requestTo(`http://receiver.test:${port}/`))).status).toBe(200);
   });
 
+  it.each([
+    ['a 100', ['HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n']],
+    [
+      'several, in pieces',
+      [...'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\nHTTP/1.0 204 No Content\r\n\r\n'],
+    ],
+    ['as many as are allowed', ['HTTP/1.1 100 Continue\r\n\r\n'.repeat(16), 'HTTP/1.1 204 No Content\r\n\r\n']],
+  ])('skips interim responses: %s', async (_case, pieces) => {
+    const { port } = await listenTcp((socket) => {
+      socket.setNoDelay(true);
+      socket.once('data', () => {
+        const write = ([piece, ...rest]: string[]) => {
+          if (piece !== undefined) socket.write(piece, () => setImmediate(write, rest));
+        };
+        write(pieces);
+      });
+    });
+    expect(await openPoster(`127.0.0.1:${port}`).post(requestTo(`http://127.0.0.1:${port}/`))).toEqual({ status: 204, retryAfterMs: null });
+  });
+
+  it.each([
+    ['too many', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(17)],
+    ['one that is too large', `HTTP/1.1 100 Continue\r\nx: ${'x'.repeat(20_000)}`],
+    ['a switch of protocols', 'HTTP/1.1 101 Switching Protocols\r\n\r\n'],
+  ])('has no answer behind interim responses: %s', async (_case, head) => {
+    const { port } = await listenTcp((socket) => socket.once('data', () => socket.end(`${head}HTTP/1.1 204 No Content\r\n\r\n`)));
+    await expect(openPoster(`127.0.0.1:${port}`).post(requestTo(`http://127.0.0.1:${port}/`))).rejects.toEqual(failed('no_answer'));
+  });
+
   it('returns the status of failures, and the receiver’s Retry-After', async () => {
     const { port } = await listenHttp((response) => response.setHeader('retry-after', ['2', '900']).writeHead(503).end('hunter2'));
     expect(await openPoster(`127.0.0.1:${port}`).post(requestTo(`http://127.0.0.1:${port}/`))).toEqual({ status: 503, retryAfterMs: 2_000 });

@@ -4,6 +4,7 @@ import { SwitchyardError } from '../errors/switchyard-error.ts';
 import { connectToAddresses } from './connect-to-addresses.ts';
 import { type NameLookup, nameLookup } from './name-lookup.ts';
 import { checkOutboundUrl, type OutboundRules, reachableAddresses } from './outbound-guard.ts';
+import { skipInterimResponses } from './skip-interim-responses.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 
@@ -53,6 +54,7 @@ export function openGuardedRequests(options: GuardedRequestsOptions): GuardedReq
     const addresses = await orAborted(reachableAddresses(url, rules, lookup), signal).catch(rethrowAs(url, 'name_not_resolved'));
     const connecting = connectToAddresses(url, addresses, { timeoutMs: connectTimeoutMs, trustedCertificates, signal });
     const socket = await connecting.catch(rethrowAs(url, 'not_connected'));
+    skipInterimResponses(socket);
     const client = new Client(url.origin, { connect: only(socket), headersTimeout: 0, bodyTimeout: 0 });
     try {
       return await exchange(client, `${url.pathname}${url.search}`, signal).catch(rethrowAs(url, 'no_answer'));

@@ -40,4 +40,25 @@ describe('corrections of tokens', () => {
     expect(increment.mock.calls).toEqual([['one', 1, 120_000]]);
     expect(vi.getTimerCount()).toBe(0);
   });
+
+  it('of one call are made once, by whichever process asks first, and not while the cache is away', async () => {
+    const counts = new Map<string, number>();
+    let isAway = true;
+    const increment = vi.fn(async (counter: string, by: number) => {
+      if (isAway) throw new Error('away');
+      counts.set(counter, (counts.get(counter) ?? 0) + by);
+      return counts.get(counter) ?? 0;
+    });
+    const processes = [new TokenCorrections({ increment }), new TokenCorrections({ increment })];
+    const correct = async () => {
+      for (const corrections of processes) corrections.addOnce('gen-1', 'tokens', -70);
+      await vi.advanceTimersByTimeAsync(1_000);
+    };
+    await correct();
+    expect(counts.get('tokens')).toBeUndefined();
+    isAway = false;
+    await correct();
+    await correct();
+    expect(counts.get('tokens')).toBe(-70);
+  });
 });

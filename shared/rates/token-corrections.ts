@@ -23,6 +23,14 @@ export class TokenCorrections {
     this.#timer ??= setTimeout(() => this.flush(), SUM_MS);
   }
 
+  /** Likewise, unless a process has corrected the call so already. One command each, so only for calls that may have ended at two processes. */
+  addOnce(callId: string, counter: string, by: number): void {
+    const first = (corrections: number) => {
+      if (corrections === 1) this.add(counter, by);
+    };
+    this.#cache.increment(`rate:corrected:${callId}`, 1, RATE_COUNTER_MS).then(first, () => {});
+  }
+
   /** Sends what is summed; never throws. */
   flush(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);

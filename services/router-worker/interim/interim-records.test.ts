@@ -148,6 +148,33 @@ describe('the interim record of a running call', () => {
     );
   });
 
+  it('is an error in the log once, also when only reads of it are refused', async () => {
+    let isRefused = true;
+    const query: Database['query'] = (statement, parameters) => {
+      const isRead = JSON.stringify(statement).includes('select record');
+      if (isRead && isRefused) return Promise.reject(Object.assign(new Error('permission denied for table interim_records'), { code: '42501' }));
+      return database.query(statement, parameters);
+    };
+    const lines: string[] = [];
+    const log = {
+      ...silentLog,
+      info: (_: object, message: string) => void lines.push(message),
+      error: (_: object, message: string) => void lines.push(message),
+    };
+    const under = new InterimRecords({ database: { query }, log, lookEveryMs: 5 });
+    onTestFinished(() => under.stop());
+    under.follow('gen-1', () => readRecordOf('gen-1').record);
+    for (const id of ['gen-1', 'gen-2']) {
+      expect(await under.find(id)).toBeNull();
+      await database.query('delete from interim_records');
+      await vi.waitFor(async () => expect(await recordsOf()).toHaveLength(1), WAIT);
+    }
+    expect(lines).toEqual([expect.stringContaining('could not be read')]);
+    isRefused = false;
+    expect(await under.find('gen-1')).not.toBeNull();
+    expect(lines.slice(1)).toEqual(['interim records are read again']);
+  });
+
   it('DESIGN 8: bills a call that no worker has ended, once, and settles its reservation', async () => {
     await reserve(database, 'gen-1', 'key-a', 100);
     await written('gen-1', { reserved: true, costNano: 40, finishReason: 'error' });

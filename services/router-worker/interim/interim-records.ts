@@ -42,8 +42,8 @@ export class InterimRecords {
   readonly #followed = new Set<Followed>();
   #timer: NodeJS.Timeout | null = null;
   #isWriting = false;
-  /** Whether it was logged that the database refuses a statement. */
-  #isRefused = false;
+  /** Whether it was logged that the database refuses the statement. */
+  readonly #refused = { read: false, write: false };
 
   constructor(deps: InterimDeps) {
     this.#deps = deps;
@@ -69,9 +69,10 @@ export class InterimRecords {
   async find(callId: string): Promise<UsageRecord | null> {
     try {
       const { rows } = await this.#deps.database.query<{ record: string }>(FIND_INTERIM, [callId]); // no fail point: reads
+      this.#onSuccess('read');
       return usageRecord.safeParse(jsonIn(rows[0]?.record ?? '')).data ?? null;
     } catch (error) {
-      this.#onFailure(error, { call_id: callId }, 'the interim record of a redelivered call could not be read');
+      this.#onFailure('read', error, { call_id: callId }, 'the interim record of a redelivered call could not be read');
       return null;
     }
   }
@@ -87,26 +88,26 @@ export class InterimRecords {
         if (record !== null) due.push(record);
       }
       for (let at = 0; at < due.length; at += MAX_BATCH) await this.#write(due.slice(at, at + MAX_BATCH)); // no fail point: inside
-      if (due.length > 0) this.#onSuccess();
+      if (due.length > 0) this.#onSuccess('write');
     } catch (error) {
-      this.#onFailure(error, { calls: due.length }, 'interim records could not be written: the next ones follow');
+      this.#onFailure('write', error, { calls: due.length }, 'interim records could not be written: the next ones follow');
     } finally {
       this.#isWriting = false;
     }
   }
 
-  /** A database that is away is reported elsewhere. One that refuses the statement, for its schema or a permission, is an error, logged once until a write succeeds. */
-  #onFailure(error: unknown, fields: object, message: string): void {
+  /** A database that is away is reported elsewhere. One that refuses the statement, for its schema or a permission, is an error, logged once until the statement succeeds. */
+  #onFailure(statement: 'read' | 'write', error: unknown, fields: object, message: string): void {
     if (isTransientError(error)) this.#deps.log.debug({ err: error, ...fields }, message);
-    else if (!this.#isRefused) {
-      this.#isRefused = true;
+    else if (!this.#refused[statement]) {
+      this.#refused[statement] = true;
       this.#deps.log.error({ err: error, ...fields }, `${message} (the database refuses the statement; calls whose worker dies may not be billed)`);
     }
   }
 
-  #onSuccess(): void {
-    if (this.#isRefused) this.#deps.log.info({}, 'interim records are written again');
-    this.#isRefused = false;
+  #onSuccess(statement: 'read' | 'write'): void {
+    if (this.#refused[statement]) this.#deps.log.info({}, `interim records are ${statement === 'read' ? 'read' : 'written'} again`);
+    this.#refused[statement] = false;
   }
 
   /** Null: not at this look. A record that can't be made is tried again at the next one. */

@@ -92,10 +92,10 @@ export class RecordedCalls {
   }
 
   /** An earlier worker has published these frames and died: the call is delivered for the second time. */
-  async diesAfter(call: RouterCall, frames: readonly Uint8Array[]): Promise<void> {
+  async diesAfter(call: RouterCall, frames: readonly Uint8Array[], cache: Cache | null = null): Promise<void> {
     for (const frame of frames) this.bus.tokens.publish(subjectOf(addresses.tokens, call.origin, call.callId), frame);
     await this.publish(call, 1);
-    await this.start();
+    await this.start(cache);
   }
 
   /** Once there is one. */
