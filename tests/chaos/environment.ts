@@ -9,6 +9,7 @@ import { WEBHOOK_SECRET, writeAgentFiles } from './agent-files.ts';
 import { type Auditor, openAuditor } from './auditor.ts';
 import { callRedeliveries } from './call-redeliveries.ts';
 import { type CountingTools, openCountingTools } from './counting-tools.ts';
+import { CpuWaits } from './cpu-waits.ts';
 import { type ModelUpstream, openModelUpstream } from './model-upstream.ts';
 import { PrintedLines } from './printed-lines.ts';
 import { openReceiverProcess, type ReceiverProcess } from './receiver-process.ts';
@@ -48,6 +49,8 @@ export interface Environment {
   refusals: string[];
   /** With `avoidsEnded`: what the processes have printed about a call, with what any of them warned of at the time. */
   printedAbout(callId: string, at: Date): string[];
+  /** With `avoidsEnded`: the longest share of the time before a worker lost the lease of a call in which that worker waited for a CPU, 0 to 1. 0: none was lost. */
+  waitedForCpu(callId: string): number;
   /** @param folder the folder of another `dist/` to run */
   addHost(env?: Record<string, string>, folder?: string, role?: HostRole): Promise<NamedHost>;
   /** Processes that received a signal. */
@@ -67,6 +70,8 @@ const NONE = { 'router-gateway': 0, 'agent-gateway': 0, 'router-worker': 0, 'eff
 const HOSTS = 3;
 export const TIMEOUT_MS = 60_000;
 const DRAIN_SECONDS = '20';
+/** How long the broker's reply to an extension may be missing before a lease is lost. */
+const LEASE_MS = 4_000;
 /** A process gives up when it has not reached the stores for 10 s, as on a machine that is too busy. */
 const MAX_STARTS = 4;
 
@@ -113,6 +118,7 @@ export async function openEnvironment(
       if (line.includes('the command log is not the one that was read')) figures.rollBacksNoticed += 1;
     },
   });
+  const cpuWaits = new CpuWaits(cluster.processes);
   const database = new pg.Pool({ connectionString: cluster.postgres.url, max: 4 });
   // The test's own pool loses the server too; a query in flight then fails by itself.
   database.on('error', () => {});
@@ -173,6 +179,7 @@ export async function openEnvironment(
     nextAgentUrl: inTurn(urlsOf('agent-gateway', 'agent')),
     refusals,
     printedAbout: (callId, at) => printed.about(callId, at),
+    waitedForCpu: (callId) => Math.max(0, ...printed.lostLeases(callId).map(({ by, atMs }) => cpuWaits.shareOf(by, atMs - LEASE_MS, atMs))),
     ended,
     callRedeliveries: async () => {
       const running = cluster.running('router-worker').filter((one) => !ended.has(one));
@@ -197,6 +204,7 @@ export async function openEnvironment(
     addHost,
     everyPartitionOwned,
     close: async () => {
+      cpuWaits.stop();
       await database.end();
       await cluster.stop();
       await Promise.all([receiver.close(), tools.close(), model.close(), upstream.close()]);

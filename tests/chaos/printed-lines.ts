@@ -9,6 +9,9 @@ const MOST_LINES = 100_000;
 /** Around a refusal: longer than a worker may be silent before it is taken for dead. */
 const AROUND_MS = 10_000;
 
+/** Of a worker's line about a work item whose lease was lost, which names its call. */
+const LOST_LEASE = /"time":"([^"]+)".*"lease":"lost"/;
+
 /** What the processes of a cluster have printed; the oldest lines are dropped. */
 export class PrintedLines {
   #lines: PrintedLine[] = [];
@@ -22,5 +25,13 @@ export class PrintedLines {
   about(name: string, at: Date): string[] {
     const isNear = ({ atMs }: PrintedLine) => Math.abs(atMs - at.getTime()) < AROUND_MS;
     return this.#lines.filter((one) => one.line.includes(name) || (isNear(one) && !one.line.includes('"level":"info"'))).map(({ by, line }) => `${by} ${line}`);
+  }
+
+  /** When workers lost the lease of a call, by their clocks. */
+  lostLeases(callId: string): { by: string; atMs: number }[] {
+    return this.#lines.flatMap(({ by, line }) => {
+      const [, time] = line.includes(callId) ? (LOST_LEASE.exec(line) ?? []) : [];
+      return time === undefined ? [] : [{ by, atMs: Date.parse(time) }];
+    });
   }
 }

@@ -1,6 +1,9 @@
 import type { ReadToEnd } from './client-stream.ts';
 import type { Environment } from './environment.ts';
 
+/** Of the time in which the lease was to be extended. A worker that waits for half of it needs twice the time for each tick of its event loop. */
+const MUCH_WAITED = 0.5;
+
 /** Streams that were refused otherwise than by a 503 with Retry-After, each with the response and what the processes have printed about it. */
 export function refusalsBeyond503(environment: Environment, streams: readonly ReadToEnd[]): object[] {
   return withCauses(
@@ -9,11 +12,15 @@ export function refusalsBeyond503(environment: Environment, streams: readonly Re
   );
 }
 
-/** Streams that ended with an error behind their first content. */
+/** Streams that ended with an error behind their first content, but for those whose worker lost its lease for want of CPU (docs/adr/0147), which are printed. */
 export function brokenStreams(environment: Environment, streams: readonly ReadToEnd[]): object[] {
+  const broken = streams.filter(({ failure, refusedWith }) => failure !== null && refusedWith === null);
+  const waited = broken.map(({ generationId }) => (generationId === null ? 0 : environment.waitedForCpu(generationId)));
+  if (broken.length > 0)
+    console.info(`streams that ended with an error: ${broken.length}; shares of the time before in which their workers waited for a CPU: ${waited}`);
   return withCauses(
     environment,
-    streams.filter(({ failure, refusedWith }) => failure !== null && refusedWith === null),
+    broken.filter((_, index) => (waited[index] ?? 0) < MUCH_WAITED),
   );
 }
 
