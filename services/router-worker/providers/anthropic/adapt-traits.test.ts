@@ -14,6 +14,9 @@ describe('the traits that a refusal shows', () => {
     ['"thinking.type.disabled" is not supported for this model.', known, { thinking: 'always' }],
     ['`temperature` is deprecated for this model.', known, { takesSampling: false }],
     ['output_config.format: Extra inputs are not permitted', known, { takesSchema: false }],
+    ['output_config.effort: Extra inputs are not permitted', known, { takesEffort: false }],
+    ['This model does not support the effort parameter.', known, { takesEffort: false }],
+    ['output_config.effort: "xhigh" is not supported', { ...known, hasHighestEffort: true }, { hasHighestEffort: false }],
     ['tools.0.custom.strict: Extra inputs are not permitted', known, { takesSchema: false }],
     ['tool_choice: type "any" is not supported for this model', known, { takesForcedTool: false }],
   ] as const)('%s', (message, traits, changes) => {

@@ -4,18 +4,20 @@ import type { ModelTraits } from './model-traits.ts';
 
 const UNSUPPORTED = /not supported|unsupported|does not support|doesn't support|not permitted|deprecated|extra inputs|may not be|cannot be|must be "?adaptive/i;
 
-/** Words of a refusal, and what they say of the model. The first that fits and changes something counts. */
+/** Words of a refusal, and what they say of the model. The first that fits counts. */
 const ADAPTATIONS: readonly (readonly [words: RegExp, traits: Partial<ModelTraits>])[] = [
   [/thinking.{0,40}disabled|disabled.{0,40}thinking/i, { thinking: 'always' }],
   [/thinking.{0,10}(?:type.{0,10})?enabled|budget_tokens/i, { thinking: 'adaptive' }],
   [/adaptive/i, { thinking: 'budget' }],
   [/xhigh/i, { hasHighestEffort: false }],
+  // Refusals of a kind of thinking name the effort to use in its place.
+  [/^(?!.*thinking).*(?:output_?config.{0,3}effort|\beffort\b.{0,10}parameter)/is, { takesEffort: false }],
   [/temperature|top_?[pk]\b/i, { takesSampling: false }],
   [/output_?config|output_?format|structured output|\bstrict\b/i, { takesSchema: false }],
   [/tool_?choice/i, { takesForcedTool: false }],
 ];
 
-/** The traits that a 400 shows; null for other errors. @param text the error's body */
+/** The traits that a 400 shows; null for other errors, and when they are known already. @param text the error's body */
 export function adaptTraits<Traits extends ModelTraits>(text: string, traits: Traits): Traits | null {
   const message = describeError(errorIn(text)).message ?? '';
   if (!UNSUPPORTED.test(message)) return null;

@@ -4,6 +4,8 @@ export interface ModelTraits {
   thinking: 'budget' | 'adaptive' | 'always';
   /** The highest effort below `max`; some models know no `xhigh`. */
   hasHighestEffort: boolean;
+  /** An effort, beside thinking or without it. */
+  takesEffort: boolean;
   /** `temperature`, `top_p`, `top_k`. */
   takesSampling: boolean;
   /** `output_config.format`, and `strict` tools. */
@@ -12,7 +14,14 @@ export interface ModelTraits {
   takesForcedTool: boolean;
 }
 
-const OLDEST: ModelTraits = { thinking: 'budget', hasHighestEffort: false, takesSampling: true, takesSchema: false, takesForcedTool: true };
+const OLDEST: ModelTraits = {
+  thinking: 'budget',
+  hasHighestEffort: false,
+  takesEffort: true,
+  takesSampling: true,
+  takesSchema: false,
+  takesForcedTool: true,
+};
 const WITH_SCHEMA: ModelTraits = { ...OLDEST, takesSchema: true };
 const ADAPTIVE: ModelTraits = { ...WITH_SCHEMA, thinking: 'adaptive' };
 const NEWER: ModelTraits = { ...ADAPTIVE, hasHighestEffort: true, takesSampling: false };

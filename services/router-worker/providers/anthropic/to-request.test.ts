@@ -249,6 +249,14 @@ describe('thinking', () => {
     expect(thinkingOf({ verbosity: 'low' }, NEW)).toEqual({ thinking: undefined, output: { effort: 'low' } });
   });
 
+  it('has no effort for a model that refuses it, which keeps the schema', () => {
+    const traits = { ...traitsOf(NEW), takesEffort: false };
+    const response_format = { type: 'json_schema' as const, json_schema: { name: 'any', schema: { type: 'object' } } };
+    const { body } = toRequest({ model: NEW, request: { messages: [hello], reasoning: { effort: 'high' }, response_format } }, { traits, isEager: false });
+    expect(body).toMatchObject({ thinking: { type: 'adaptive' }, output_config: { format: { type: 'json_schema' } } });
+    expect(body.output_config).not.toHaveProperty('effort');
+  });
+
   it('gives way to a forced tool, to a begun answer, and to a call whose thinking was lost', () => {
     const reasoning = { effort: 'high' as const };
     const tools = [tool('look')];

@@ -31,7 +31,9 @@ export interface ThinkingContext {
 export function toThinking(request: ChatRequest, context: ThinkingContext): Thinking {
   const requested = requestedReasoning(request, context.maxTokens);
   const isExcluded = context.isToolForced || context.isContinued;
-  return context.traits.thinking === 'budget' ? budgeted(requested, context, isExcluded) : adaptive(requested, request, context, isExcluded);
+  if (context.traits.thinking === 'budget') return budgeted(requested, context, isExcluded);
+  const { effort, ...thinking } = adaptive(requested, request, context, isExcluded);
+  return effort === undefined || !context.traits.takesEffort ? thinking : { ...thinking, effort };
 }
 
 function budgeted(requested: RequestedReasoning | null, { maxTokens, lacksThinking }: ThinkingContext, isExcluded: boolean): Thinking {

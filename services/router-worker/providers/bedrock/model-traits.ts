@@ -5,8 +5,6 @@ export interface BedrockTraits extends ModelTraits {
   /** The form of `additionalModelRequestFields`; `other`: reasoning can't be asked for. */
   family: 'claude' | 'nova' | 'gpt-oss' | 'other';
   takesTopK: boolean;
-  /** An effort of reasoning, in the form of the family. */
-  takesEffort: boolean;
   /** Cache points. */
   caches: boolean;
   /** Cache points behind tools, and behind results of their calls. */

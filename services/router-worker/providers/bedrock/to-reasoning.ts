@@ -42,7 +42,7 @@ export function toReasoning(request: ChatRequest, { traits, maxTokens, isLimited
     });
     return {
       fields: thinking === undefined ? {} : { thinking },
-      effort: traits.takesEffort ? effort : undefined,
+      effort,
       isThinking: thinking !== undefined && thinking.type !== 'disabled',
       excludesSampling: false,
     };

@@ -38,6 +38,18 @@ describe('withoutSecrets', () => {
     expect(keyMask).toHaveBeenCalledTimes(2);
   });
 
+  it('keeps the expressions of keys in use, however many other keys there were, and masks each of these', () => {
+    vi.mocked(keyMask).mockClear();
+    for (let number = 0; number < 300; number += 1) {
+      expect(withoutSecrets(`no such key: sk-other-${number}`, `sk-other-${number}`)).toBe('no such key: [redacted]');
+      expect(withoutSecrets('no such key: sk-in-use', 'sk-in-use')).toBe('no such key: [redacted]');
+    }
+    expect(vi.mocked(keyMask).mock.calls.filter(([key]) => key === 'sk-in-use')).toHaveLength(1);
+    expect(withoutSecrets('no such key: sk-other-0', 'sk-other-0')).toBe('no such key: [redacted]');
+    for (let again = 0; again < 3; again += 1) withoutSecrets('no such key', 'sk-new');
+    expect(vi.mocked(keyMask).mock.calls.filter(([key]) => key === 'sk-new')).toHaveLength(1);
+  });
+
   it('truncates deep nesting', () => {
     let deep: unknown = 'https://a.test/?q=1';
     for (let level = 0; level < 10_000; level += 1) deep = [deep];

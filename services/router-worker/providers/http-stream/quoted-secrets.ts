@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { keyMask } from './key-mask.ts';
 
 /** One or several; null: none. */
@@ -6,8 +7,8 @@ export type Secrets = string | readonly string[] | null;
 const MASK = '[redacted]';
 /** Errors nest a level or two. */
 const MAX_DEPTH = 16;
-/** Compiling a mask (10 KB of expressions) takes longer than the rest of an error's handling. */
-const MAX_CACHED_MASKS = 64;
+/** Compiling a mask (10 KB of expressions) takes longer than the rest of an error's handling. One that was dropped is compiled again with the next error. */
+const MAX_CACHED_MASKS = 256;
 
 /** Scheme, user and password, host and path, query and fragment. Slashes may be JSON-escaped. */
 const URL_IN_TEXT = /\b([a-z][a-z0-9+.-]{0,20}:\\?\/\\?\/)(?:[^\s"'<>/?#@\\]*@)?([^\s"'<>?#@]*)([?#][^\s"'<>]*)?/gi;
@@ -25,12 +26,12 @@ export function withoutSecrets(value: unknown, secrets: Secrets): unknown {
   return masked(value, (text) => maskers.reduce((rest, mask) => mask(rest), text), 0);
 }
 
-/** By key. */
-const masks = new Map<string, (text: string) => string>();
+/** By key. The least recently used is dropped, such as that of a key that was replaced. */
+const masks = new LRUCache<string, (text: string) => string>({ max: MAX_CACHED_MASKS });
 
 function maskOf(apiKey: string): (text: string) => string {
   const mask = masks.get(apiKey) ?? keyMask(apiKey, MASK);
-  if (masks.size < MAX_CACHED_MASKS) masks.set(apiKey, mask);
+  masks.set(apiKey, mask);
   return mask;
 }
 
