@@ -348,6 +348,12 @@ describe('a malformed or hostile body', () => {
     expect(ofNoSession.statusCode).toBe(404);
   });
 
+  it('is answered with 415 when its charset is another than UTF-8', async () => {
+    const reply = await send(deployment.app(), '/sessions', '{}', { 'content-type': 'application/json; charset=utf-16' });
+
+    expect([reply.statusCode, reply.json()]).toEqual([415, { error: expect.stringContaining('UTF-8'), code: 'validation_failed' }]);
+  });
+
   it('is read when its encoding is identity', async () => {
     expect((await send(deployment.app(), '/sessions', '{"title": "One"}', { 'content-encoding': 'identity' })).statusCode).toBe(201);
   });

@@ -124,6 +124,13 @@ describe('a request that is refused', () => {
     expect(response.json().error).toMatchObject({ code: 415, type: 'invalid_request', message: expect.stringContaining('Content-Encoding') });
   });
 
+  it('has another charset than UTF-8: 415', async () => {
+    const response = await gateway.post(JSON.stringify(hello), { 'content-type': 'application/json; charset=utf-16' });
+
+    expect(response.statusCode).toBe(415);
+    expect(response.json().error).toMatchObject({ code: 415, type: 'invalid_request', message: expect.stringContaining('UTF-8') });
+  });
+
   it('is not JSON, without a content type', async () => {
     const response = await gateway.post('messages=1');
 

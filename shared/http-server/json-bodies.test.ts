@@ -1,5 +1,6 @@
 import Fastify from 'fastify';
 import { expect, it, vi } from 'vitest';
+import { errorCatalogue, SwitchyardError } from '../errors/switchyard-error.ts';
 import { noteText } from '../lifecycle/heap.ts';
 import { parseJsonBodies } from './json-bodies.ts';
 
@@ -30,4 +31,26 @@ it.each([
   await app.close();
 
   expect(JSON.parse(body).message).toContain(problem);
+});
+
+it.each([
+  ['application/json', 200],
+  ['application/json;charset=UTF-8', 200],
+  ['application/json; charset="utf8"', 200],
+  ['application/json; charset=us-ascii', 200],
+  ['application/json; boundary=x', 200],
+  ['application/json; charset=utf-16', 415],
+  ['application/json; charset="ISO-8859-1"', 415],
+  ['application/json; boundary=x ; Charset = utf-16le', 415],
+])('a body of the type %s is answered with %i', async (type, status) => {
+  const app = Fastify();
+  app.setErrorHandler((error, _request, reply) =>
+    reply.code(error instanceof SwitchyardError ? errorCatalogue[error.code].status : 500).send({ message: String(error) }),
+  );
+  parseJsonBodies(app, { limitBytes: 64, grew: () => {}, mayBeEmpty: false });
+  app.post('/', async () => 'read');
+  const { statusCode } = await app.inject({ method: 'POST', url: '/', headers: { 'content-type': type }, payload: '{}' });
+  await app.close();
+
+  expect(statusCode).toBe(status);
 });

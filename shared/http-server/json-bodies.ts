@@ -20,6 +20,9 @@ export interface JsonBodyRules {
   refuse?(value: unknown, json: string): Error | null;
 }
 
+const CHARSET = /;\s*charset\s*=\s*"?([^\s";]*)/i;
+/** ASCII is a part of it. */
+const UTF_8 = new Set(['utf-8', 'utf8', 'us-ascii', 'ascii', '']);
 const BYTE_ORDER_MARK = Buffer.from('\uFEFF');
 
 /** Reads and parses bodies as JSON, the only type accepted. A body that would set a prototype is refused. */
@@ -28,6 +31,7 @@ export function parseJsonBodies(app: FastifyInstance, { limitBytes, grew, schedu
   readUntypedBodiesAsJson(app);
   app.addContentTypeParser('application/json', (request, payload: Readable, done) => {
     refuseEncodedBody(request.headers);
+    refuseOtherCharset(request.headers);
     const handle = (body: Buffer) => {
       markRequest(request);
       noteText(body.byteLength);
@@ -83,4 +87,11 @@ export function refuseEncodedBody(headers: IncomingHttpHeaders): void {
   const encoding = headers['content-encoding'];
   if (encoding === undefined || encoding.trim().toLowerCase() === 'identity') return;
   throw new SwitchyardError('request.unsupported_media', 'the request has a Content-Encoding: send the body uncompressed, without this header');
+}
+
+/** Bodies are read as UTF-8: text of another encoding would be changed. @throws `request.unsupported_media` for any other `charset` */
+function refuseOtherCharset({ 'content-type': type }: IncomingHttpHeaders): void {
+  const charset = CHARSET.exec(type ?? '')?.[1] ?? '';
+  if (UTF_8.has(charset.toLowerCase())) return;
+  throw new SwitchyardError('request.unsupported_media', 'the Content-Type names another charset than UTF-8: send the body as UTF-8');
 }

@@ -4,6 +4,8 @@ import { MAX_RESPONSE_BYTES, type RequestWatch } from './watched-fetch.ts';
 
 /** For the client to open a resumed stream. */
 const RESUMED_WITHIN_MS = 10_000;
+/** Of a process that is busy: each of its ticks may bring a little, though the server is late. What arrived in a pause is read in fewer. */
+const MAX_TICKS_READING = 100;
 
 export interface RequestLimits {
   /** Ends the request as `stopped`. */
@@ -38,7 +40,7 @@ export interface WatchedRequest {
 
 /**
  * Starts to watch a request, or the several requests of a handshake: time limits, abort, and the end of response streams. A process that was paused or
- * starved reads on until a tick of the event loop brings nothing before anything is late: its timers come before what has arrived meanwhile.
+ * starved reads on until a tick of the event loop brings nothing, for 100 ticks at most, before anything is late: its timers come before what has arrived meanwhile.
  */
 export function watchRequest({ signal, timeoutMs, longestMs, budget = new ByteBudget(MAX_RESPONSE_BYTES), onId = () => {} }: RequestLimits): WatchedRequest {
   const controller = new AbortController();
@@ -58,13 +60,13 @@ export function watchRequest({ signal, timeoutMs, longestMs, budget = new ByteBu
   const onTimeout = () => fail(new ToolFailure('timeout', 'the tool server did not answer in time', { sent: progress.sent }));
   const onAbort = () => fail(new ToolFailure('stopped', 'the call was cancelled', { sent: progress.sent }));
   const onLost = () => fail(new ToolFailure('lost', 'the connection to the tool server was lost before its answer', { sent: true }));
-  /** Calls `end` behind the first tick without a read, unless what was waited for has come. */
-  const whenSilent = (isAwaited: () => boolean, end: () => void): void => {
+  /** Calls `end` behind the first tick without a read, or the last of `ticks`, unless what was waited for has come. */
+  const whenSilent = (isAwaited: () => boolean, end: () => void, ticks = MAX_TICKS_READING): void => {
     const readsBefore = reads;
     setImmediate(() => {
       if (isOver || !isAwaited()) return;
-      if (reads === readsBefore) end();
-      else whenSilent(isAwaited, end);
+      if (reads === readsBefore || ticks <= 1) end();
+      else whenSilent(isAwaited, end, ticks - 1);
     });
   };
   let isProgressDue = false;
