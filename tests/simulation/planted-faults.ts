@@ -26,7 +26,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   { name: 'work acked before its result is stored', caughtAt: 1, options: { busOfWorker: (bus) => withItems(bus, acked) } },
   {
     name: 'a notice before the commit',
-    caughtAt: 8,
+    caughtAt: 16,
     patch: {
       file: 'actors/runtime/publish/outbox.ts',
       find: 'addDone(plan: CommitPlan, touch: (partition: number) => boolean): void {',
@@ -50,7 +50,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a second reply that is checked, too',
-    caughtAt: 18,
+    caughtAt: 3,
     patch: {
       file: 'actors/kinds/turn/check-states.ts',
       find: 'const { isToCheck: _, ...engine } = engineOf(context);',
@@ -216,7 +216,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a command that counts as stored when its leader answers without a sequence',
-    caughtAt: 93,
+    caughtAt: 23,
     patch: {
       file: 'bus/nats/connection/store-message.ts',
       find: 'if (error?.err_code === IN_PROCESS || (duplicate && seq === 0)) throw new InProcessError();',

@@ -15,6 +15,8 @@ const MORE_WITH_ENGINE = 70;
 /** Percentage of calls that fail. */
 const FAULT_PERCENT = 8;
 const FAULT_PERCENT_OF_COMMITS = 24;
+/** Steps, where the broker is a cluster. */
+const CLUSTER_FAULT_ONE_IN = 20;
 const MAX_HOSTS = 3;
 const MAX_WORKERS = 2;
 /** Of deliveries of a run’s tool call to a worker. */
@@ -74,6 +76,7 @@ async function beWild(simulation: Simulation): Promise<void> {
     if (chance.oneIn(9)) await scheduler.step(processOf(simulation), 'gateway acts', () => gateway.sendRequest());
     if (chance.oneIn(stepsPerFault)) await injectFault(simulation);
     else if (chance.oneIn(15)) await startMissing(simulation);
+    else if (simulation.cluster !== null && chance.oneIn(CLUSTER_FAULT_ONE_IN)) await injectClusterFault(simulation);
     await goOn(simulation);
   }
 }
@@ -193,6 +196,14 @@ function injectSharedFault(simulation: Simulation): void {
   else if (what < 17) simulation.loseStore();
   else if (what < 20) simulation.loseLeader();
   else simulation.slowBroker();
+}
+
+/** Injects a fault into the servers of the broker, and a request that is published while it lasts: few others are in flight. */
+async function injectClusterFault(simulation: Simulation): Promise<void> {
+  const { scheduler, gateway } = simulation;
+  if (scheduler.chance.oneIn(4)) simulation.slowBroker();
+  else simulation.loseLeader();
+  await scheduler.step(processOf(simulation), 'gateway acts', () => gateway.sendRequest());
 }
 
 /** Without further faults: executes all that is in flight, then advances time. @returns what is left over */
