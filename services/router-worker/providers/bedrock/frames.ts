@@ -10,6 +10,9 @@ const MIN_FRAME_BYTES = PRELUDE_BYTES + CHECKSUM_BYTES;
 /** Of one frame; what a model generates in one event is far shorter. */
 const MAX_FRAME_BYTES = 16 * 1024 * 1024;
 
+const MIN_HELD_BYTES = 1_024;
+const EMPTY = Buffer.alloc(0);
+
 /** A frame of `application/vnd.amazon.eventstream`. */
 export interface Frame {
   /** Those that are texts. */
@@ -24,9 +27,10 @@ const marshaller = new HeaderMarshaller(
 
 /** An incremental reader of frames, which may be cut at any byte. */
 export class FrameReader {
-  #pieces: Buffer[] = [];
+  /** The begun frame: copied, since each of many small pieces would take more memory than its bytes. */
+  #held: Buffer = EMPTY;
   #bytes = 0;
-  /** What `#pieces` must have before they are joined: joining at each piece would copy a long frame many times. */
+  /** What it must have before it is looked at again. */
   #neededBytes = PRELUDE_BYTES;
   /** Of the last frame. Texts have the same headers one after the other, and parsing them costs more than the rest of a frame. */
   #head: Buffer = Buffer.alloc(0);
@@ -41,11 +45,10 @@ export class FrameReader {
   read(piece: Buffer, onFrame: (frame: Frame) => void): void {
     let rest = piece;
     if (this.#bytes > 0) {
-      this.#pieces.push(piece);
-      this.#bytes += piece.byteLength;
+      this.#hold(piece);
       if (this.#bytes < this.#neededBytes) return;
-      rest = Buffer.concat(this.#pieces, this.#bytes);
-      this.#pieces = [];
+      rest = this.#held.subarray(0, this.#bytes);
+      this.#held = EMPTY;
       this.#bytes = 0;
     }
     this.#neededBytes = PRELUDE_BYTES;
@@ -58,9 +61,19 @@ export class FrameReader {
       onFrame(this.#decoded(rest, frameBytes));
       rest = rest.subarray(frameBytes);
     }
-    if (rest.byteLength === 0) return;
-    this.#pieces = [rest];
-    this.#bytes = rest.byteLength;
+    if (rest.byteLength > 0) this.#hold(rest);
+  }
+
+  /** Doubles the memory when it is used up, so that a long frame is copied a few times only. */
+  #hold(piece: Buffer): void {
+    const bytes = this.#bytes + piece.byteLength;
+    if (bytes > this.#held.byteLength) {
+      const larger = Buffer.allocUnsafe(Math.max(bytes, 2 * this.#held.byteLength, MIN_HELD_BYTES));
+      this.#held.copy(larger, 0, 0, this.#bytes);
+      this.#held = larger;
+    }
+    piece.copy(this.#held, this.#bytes);
+    this.#bytes = bytes;
   }
 
   #decoded(bytes: Buffer, frameBytes: number): Frame {
