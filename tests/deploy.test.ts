@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { passwordVariableOf } from '../bus/nats/server-config.ts';
 import { heapArgumentsOf } from '../scripts/servers/start-cluster.mjs';
+import { postgresSettings } from '../scripts/servers/stores.mjs';
 import { parseConfig as agentConfigOf } from '../services/agent/config.ts';
 import { parseConfig as routerConfigOf } from '../services/router/config.ts';
 import { providerBlock } from '../services/router-worker/providers/registry.ts';
@@ -198,6 +199,14 @@ describe('the profile co-located', () => {
     expect(secondsOf(both.stop_grace_period)).toBeGreaterThan(config.drainTimeoutMs / 1_000 + 10);
     // By which the proxy finds it.
     expect(readFileSync(join(root, 'docker-compose.yml'), 'utf8')).toContain(`edge: { aliases: [${gatewayName}] }`);
+  });
+});
+
+describe('PostgreSQL', () => {
+  it('has the settings of that of the tests and the bench', () => {
+    const settings = Object.entries(postgresSettings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+
+    expect(serviceOf('postgres').command).toEqual(['postgres', ...settings]);
   });
 });
 

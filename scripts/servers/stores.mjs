@@ -203,13 +203,15 @@ function postgresTls(folder, { certificate, key }, method) {
   return { ssl: 'on', ssl_cert_file: certificate, ssl_key_file: key, hba_file: path };
 }
 
+/** As in docker-compose.yml: many processes with a pool each, and small tables of locks (docs/adr/0161). */
+export const postgresSettings = { max_connections: '300', max_locks_per_transaction: '22', max_pred_locks_per_transaction: '10' };
+
 /** @param {string} data @param {Record<string, string>} more */
 function postgresArgs(data, more) {
   const settings = {
     listen_addresses: '127.0.0.1',
     unix_socket_directories: '',
-    // Many processes with a pool each.
-    max_connections: '300',
+    ...postgresSettings,
     ...more,
   };
   return ['-D', data, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])];

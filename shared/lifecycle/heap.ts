@@ -30,10 +30,10 @@ export function setUpHeap(): void {
 }
 
 /**
- * Collects all garbage and shrinks the young generation to its first size. Loading the programs grows it to 20 MB and more, which V8 returns only at a later
- * collection that finds the process idle (ADR 156). It blocks for some 0.1 s: call it before the process is ready.
+ * Collects all garbage and shrinks the young generation to its first size. A start grows it to 20 MB and more, which V8 returns only at a later collection
+ * that finds the process idle (ADRs 156 and 161). It blocks for some 0.1 s: call it before the process is ready.
  */
-export async function collectAfterLoading(): Promise<void> {
+export async function collectAfterStart(): Promise<void> {
   const session = new Session();
   session.connect();
   await session.post('HeapProfiler.collectGarbage').finally(() => session.disconnect());

@@ -9,7 +9,7 @@ import { type MetricsRegistry, openMetrics } from '../telemetry/open-metrics.ts'
 import { maskUrl } from '../telemetry/redact.ts';
 import { boot, type Step, type Waiting } from './boot.ts';
 import { exitOnFault } from './exit-on-fault.ts';
-import { collectAfterLoading, setUpHeap } from './heap.ts';
+import { collectAfterStart, setUpHeap } from './heap.ts';
 import { LoopWatchdog } from './loop-watchdog.ts';
 import { openManagementListener } from './management-listener.ts';
 import { type Check, Readiness } from './readiness.ts';
@@ -91,7 +91,6 @@ async function startUp<Config extends ProcessConfig>(
 ): Promise<{ stopped: ReturnType<typeof stopSignal> }> {
   const { config, log, metrics, releasers, readiness } = context;
   try {
-    await collectAfterLoading();
     return await boot(logWaiting(log), async (step) => {
       const management = await openManagementListener({ ...config.management, readiness, metrics });
       releasers.add('management listener', () => management.stop());
@@ -99,6 +98,7 @@ async function startUp<Config extends ProcessConfig>(
         if (config.logLevel === null) log.setLevel(level);
       };
       const { url, checks } = await service.start({ config, environment: process.env, log, useManifestLevel, metrics, step, releasers });
+      await collectAfterStart();
       readiness.booted(checks);
       const watchdog = new LoopWatchdog({ log, metrics });
       releasers.add('loop watchdog', () => watchdog.stop());

@@ -1,6 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { freeFolder } from '../helpers/free-folder.ts';
 import { root, runProgram } from '../helpers/run-program.ts';
 import { deployables } from '../helpers/service-settings.ts';
 
@@ -68,5 +70,45 @@ describe('a program', () => {
 
     for (const name of ['fastify', 'undici', 'zod', '@nats-io/jetstream', 'xstate', 'pg']) expect(licences).toMatch(new RegExp(`^${name} \\d.*: \\S+$`, 'm'));
     expect(licences).toContain('Copyright (c) Matteo Collina and Undici contributors');
+  });
+});
+
+/** A service that fills its young generation while it starts, and prints the size of that, in MiB, at its start and once it is ready. */
+const growingService = `
+  import { existsSync } from 'node:fs';
+  import { getHeapSpaceStatistics } from 'node:v8';
+  import { runProcess } from ${JSON.stringify(pathToFileURL(join(root, 'dist/shared/lifecycle/run-process.js')).href)};
+
+  const readyFile = process.env.READY_FILE;
+  const printYoung = () => console.log('young', getHeapSpaceStatistics().find(({ space_name: name }) => name === 'new_space').physical_space_size / 2 ** 20);
+  const config = { logLevel: 'error', logFormat: 'json', drainTimeoutMs: 0, management: { host: '127.0.0.1', port: 0 }, readyFile };
+  await runProcess({
+    name: 'growing',
+    parseConfig: () => config,
+    start: async () => {
+      const living = new Array(200_000).fill(null);
+      for (let n = 0; n < 2_000_000; n += 1) living[n % living.length] = { n, text: 'of ' + n, list: [n] };
+      printYoung();
+      const waiting = setInterval(() => {
+        if (!existsSync(readyFile)) return;
+        clearInterval(waiting);
+        printYoung();
+        process.kill(process.pid, 'SIGTERM');
+      }, 5);
+      return { url: null, checks: [] };
+    },
+  });
+`;
+
+describe('a process', () => {
+  it('has a small young generation once it is ready, although its start has grown it', async () => {
+    const program = runProgram([process.execPath, '--input-type=module', '--eval', growingService], {
+      env: { READY_FILE: join(await freeFolder('growing'), 'ready') },
+    });
+
+    expect(await program.exited).toEqual({ code: 0, signal: null });
+    const [grown = 0, ready = Number.NaN] = [...program.output().matchAll(/^young (\S+)$/gm)].map(([, size]) => Number(size));
+    expect(grown).toBeGreaterThan(8);
+    expect(ready).toBeLessThan(4);
   });
 });

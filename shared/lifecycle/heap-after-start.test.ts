@@ -1,6 +1,6 @@
 import { getHeapSpaceStatistics } from 'node:v8';
 import { expect, it } from 'vitest';
-import { collectAfterLoading } from './heap.ts';
+import { collectAfterStart } from './heap.ts';
 
 const MIB = 1_024 * 1_024;
 
@@ -14,7 +14,7 @@ it('the young generation, which a start has grown, is small again', async () => 
   for (let n = 0; n < 2_000_000; n += 1) living[n % living.length] = { n, text: `of ${n}`, list: [n] };
   const grown = youngBytes();
 
-  await collectAfterLoading();
+  await collectAfterStart();
 
   expect(grown).toBeGreaterThan(8 * MIB);
   expect(youngBytes()).toBeLessThan(4 * MIB);
