@@ -101,6 +101,8 @@ const LAME_DUCK = 'lame_duck_duration: "30s"\nlame_duck_grace_period: "5s"';
 const NOWHERE = '127.0.0.1:1';
 /** Of a cluster, until its servers have elected a leader. */
 const ELECTION_BUDGET_MS = 60_000;
+/** Of the output of each of its servers, in an error. */
+const MAX_BROKER_CHARS = 2_000;
 /** Beyond the drain. */
 const STOP_MARGIN_MS = 15_000;
 const DEFAULT_DRAIN_SECONDS = 120;
@@ -148,7 +150,7 @@ export async function startCluster(options) {
     const [nats] = brokers;
     const broker = { NATS_URL: brokers.map(({ servicesUrl }) => servicesUrl).join(','), NATS_REPLICAS: String(brokers.length) };
     const { NODE_EXTRA_CA_CERTS } = environment;
-    await declareStreams(run, { ...broker, NODE_EXTRA_CA_CERTS, NATS_PASSWORD: passwords[passwordVariableOf('operator')] }, brokerCount > 1);
+    await declareStreams(run, { ...broker, NODE_EXTRA_CA_CERTS, NATS_PASSWORD: passwords[passwordVariableOf('operator')] }, brokers);
     const routerConfig = options.routerConfig === undefined ? {} : { ROUTER_CONFIG: writeRouterConfig(run, options.routerConfig) };
     const ready = makeFolder(run, 'ready');
     /** @type {Cluster['environmentOf']} */
@@ -252,16 +254,19 @@ function passwordVariableOf(user) {
  *
  * @param {TestRun} run
  * @param {NodeJS.ProcessEnv} env
- * @param {boolean} isCluster which refuses until it has a leader
+ * @param {readonly Broker[]} brokers several of them refuse until they have a leader
  */
-async function declareStreams(run, env, isCluster) {
-  const untilMs = performance.now() + (isCluster ? ELECTION_BUDGET_MS : 0);
+async function declareStreams(run, env, brokers) {
+  const untilMs = performance.now() + (brokers.length > 1 ? ELECTION_BUDGET_MS : 0);
   for (;;) {
     const { child, output } = launch(run, { program: process.execPath, args: [join('dist', 'services', 'operator', 'main.js'), 'streams'], cwd: CLONE, env });
     const [code, signal] = await once(child, 'close');
     if (code === 0) return;
     if (performance.now() < untilMs) continue;
-    throw new ScriptError(`The broker's streams could not be declared: the operator ended with ${signal ?? code}; it printed:\n${output()}`);
+    const printed = brokers.map((broker) => broker.output().slice(-MAX_BROKER_CHARS)).join('\n');
+    throw new ScriptError(
+      `The broker's streams could not be declared: the operator ended with ${signal ?? code}; it printed:\n${output()}\nThe broker printed:\n${printed}`,
+    );
   }
 }
 
