@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { inexactNumber, quoteInexactIntegers } from './inexact-number.ts';
+import { inexactNumber, quoteInexactNumbers } from './inexact-number.ts';
 
 it.each([
   ['{"id":9007199254740993}', '9007199254740993'],
@@ -12,7 +12,8 @@ it.each([
   ['100000000000000000000', null],
   ['{"id":123456789012345680000}', null],
   ['[9007199254740993.5, 9007199254740993e3, 0.12345678901234567]', null],
-  ['{"id":1000000000000000000000000}', '1000000000000000000000000'],
+  ['{"id":1000000000000000000000001}', '1000000000000000000000001'],
+  ['[1000000000000000000000000, 618970019642690200000000000, -6189700196426902.00E+11]', null],
   ['{"size":1e400}', '1e400'],
   ['[-1.5E+309]', '-1.5E+309'],
   [`[${'9'.repeat(309)}.5]`, `${'9'.repeat(309)}.…`],
@@ -53,11 +54,26 @@ it('is found in linear time', () => {
   expect((user + system) / 1_000).toBeLessThan(4_000);
 });
 
+it('is none of the spellings of a double', () => {
+  const doubles = Array.from({ length: 970 }, (_, index) => String(2 ** (index + 54)));
+  const spellings = doubles.flatMap((text) => [
+    text,
+    text.replace('e+', 'E+'),
+    text.replace('e+', 'e'),
+    text.replace('e+', 'E'),
+    `-${text.replace('e+', '0E0')}`,
+  ]);
+
+  expect(spellings.filter((number) => inexactNumber(number) !== null)).toEqual([]);
+});
+
 it.each([
   ['{"id":9007199254740993,"ids":[-9007199254740993, 1]}', '{"id":"9007199254740993","ids":["-9007199254740993", 1]}'],
   ['{"9007199254740993":"a \\" 9007199254740993","b":9007199254740993e3}', '{"9007199254740993":"a \\" 9007199254740993","b":9007199254740993e3}'],
   ['{"id":9007199254740992}', '{"id":9007199254740992}'],
-  ['[9007199254740993.0,9007199254740992.0]', '["9007199254740993.0",9007199254740992.0]'],
-])('%s is kept as %s', (json, kept) => {
-  expect(quoteInexactIntegers(json)).toBe(kept);
+  ['[12345678901234567.00,9007199254740993e0,6.189700196426902E26]', '[12345678901234567.00,9007199254740993e0,6.189700196426902E26]'],
+  ['[1e400,-1.5E+309,"1e400",1e-400]', '["1e400","-1.5E+309","1e400",1e-400]'],
+  [`[${'9'.repeat(309)}.5]`, `["${'9'.repeat(309)}.5"]`],
+])('%.60s is kept as %.60s', (json, kept) => {
+  expect(quoteInexactNumbers(json)).toBe(kept);
 });

@@ -20,12 +20,12 @@ export interface InexactNumber {
 }
 
 /**
- * The first integer that parsing changes, or number that exceeds all doubles. Of an integer: there is no double of its value, and what is written for the nearest
- * one is another text. `9007199254740993.0` and `9007199254740993e0` are integers, too, unless they are what the nearest double is with as many digits. Null: there is none.
+ * The first integer that parsing changes, or number that exceeds all doubles. Of an integer: neither the nearest double nor what is written for it has its value.
+ * `9007199254740993.0` and `9007199254740993e0` are integers, too, unless they are what the nearest double is with as many digits. Null: there is none.
  * @param json valid JSON
  */
 export function inexactNumber(json: string): InexactNumber | null {
-  if (!LONG.test(json) && !LARGE_EXPONENT.test(json)) return null;
+  if (!mayBeInexact(json)) return null;
   for (const { 0: token, index } of json.matchAll(TOKEN)) {
     if (token.startsWith('"') || (Number.isFinite(Number(token)) && !isChangedInteger(token))) continue;
     return { number: token.length > MAX_DIGITS ? `${token.slice(0, MAX_DIGITS)}…` : token, path: pointerAt(json, index) };
@@ -33,31 +33,41 @@ export function inexactNumber(json: string): InexactNumber | null {
   return null;
 }
 
-/** The same JSON with each integer that parsing would change as a string of what is written. @param json valid JSON */
-export function quoteInexactIntegers(json: string): string {
-  if (!LONG.test(json)) return json;
-  return json.replace(TOKEN, (token) => (!token.startsWith('"') && isChangedInteger(token) ? `"${token}"` : token));
+/**
+ * The same JSON with strings in place of numbers that exceed all doubles, and of integers without fraction and exponent that parsing would change. Each is the text
+ * of its number.
+ * @param json valid JSON
+ */
+export function quoteInexactNumbers(json: string): string {
+  if (!mayBeInexact(json)) return json;
+  const isQuoted = (number: string) => !Number.isFinite(Number(number)) || (PLAIN.test(number) && isChangedInteger(number));
+  return json.replace(TOKEN, (token) => (!token.startsWith('"') && isQuoted(token) ? `"${token}"` : token));
 }
 
-/** Not of a fraction, which is kept as the nearest double. */
+function mayBeInexact(json: string): boolean {
+  return LONG.test(json) || LARGE_EXPONENT.test(json);
+}
+
+/** Not of a fraction, which is kept as the nearest double. @param token a finite number */
 function isChangedInteger(token: string): boolean {
   if (!LONG.test(token)) return false;
   const read = Number(token);
-  const isPlain = PLAIN.test(token);
-  if (!Number.isFinite(read)) return isPlain;
-  if (String(read) === token) return false;
   const written = decimalOf(token);
-  if (written === null || written.exponent < 0) return false;
+  if (written === null || written.exponent < 0 || isSame(written, String(read))) return false;
   // A double is finite: these are at most 309 digits.
   if (BigInt(read) === BigInt(written.digits) * 10n ** BigInt(written.exponent)) return false;
-  return isPlain || !isRounded(read, written);
+  return PLAIN.test(token) || !isRounded(read, written);
 }
 
 /** Whether this is what is written for the double with as many digits: its sender may have rounded it. */
-function isRounded(read: number, { digits, exponent }: Decimal): boolean {
-  const count = digits.replace('-', '').length;
-  const kept = count > MAX_PRECISION ? null : decimalOf(read.toPrecision(count));
-  return kept?.digits === digits && kept.exponent === exponent;
+function isRounded(read: number, written: Decimal): boolean {
+  const count = written.digits.replace('-', '').length;
+  return count <= MAX_PRECISION && isSame(written, read.toPrecision(count));
+}
+
+function isSame({ digits, exponent }: Decimal, number: string): boolean {
+  const other = decimalOf(number);
+  return other?.digits === digits && other.exponent === exponent;
 }
 
 /** `digits` × 10^`exponent`; the sign is with the digits, which have no zeros at either end. */

@@ -124,7 +124,7 @@ describe('a request that is refused', () => {
     expect(response.json().error).toMatchObject({ code: 415, type: 'invalid_request', message: expect.stringContaining('Content-Encoding') });
   });
 
-  it('has another charset than UTF-8: 415', async () => {
+  it('has the charset UTF-16: 415', async () => {
     const response = await gateway.post(JSON.stringify(hello), { 'content-type': 'application/json; charset=utf-16' });
 
     expect(response.statusCode).toBe(415);

@@ -39,17 +39,21 @@ it.each([
   ['application/json; charset="utf8"', 200],
   ['application/json; charset=us-ascii', 200],
   ['application/json; boundary=x', 200],
+  ['application/json; charset="ISO-8859-1"', 200],
+  ['application/json; charset=ISO-8859-1', 200, '"é"'],
+  ['application/json; charset=ISO-8859-1', 415, Buffer.from('"é"', 'latin1')],
+  ['application/json', 200, Buffer.from('"é"', 'latin1')],
   ['application/json; charset=utf-16', 415],
-  ['application/json; charset="ISO-8859-1"', 415],
+  ['application/json; charset="UTF-32BE"', 415],
   ['application/json; boundary=x ; Charset = utf-16le', 415],
-])('a body of the type %s is answered with %i', async (type, status) => {
+])('a body of the type %s is answered with %i', async (type, status, payload: string | Buffer = '{}') => {
   const app = Fastify();
   app.setErrorHandler((error, _request, reply) =>
     reply.code(error instanceof SwitchyardError ? errorCatalogue[error.code].status : 500).send({ message: String(error) }),
   );
   parseJsonBodies(app, { limitBytes: 64, grew: () => {}, mayBeEmpty: false });
   app.post('/', async () => 'read');
-  const { statusCode } = await app.inject({ method: 'POST', url: '/', headers: { 'content-type': type }, payload: '{}' });
+  const { statusCode } = await app.inject({ method: 'POST', url: '/', headers: { 'content-type': type }, payload });
   await app.close();
 
   expect(statusCode).toBe(status);

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
@@ -23,6 +24,7 @@ export interface JsonBodyRules {
 const CHARSET = /;\s*charset\s*=\s*"?([^\s";]*)/i;
 /** ASCII is a part of it. */
 const UTF_8 = new Set(['utf-8', 'utf8', 'us-ascii', 'ascii', '']);
+const WIDE = /^utf-?(?:16|32)/;
 const BYTE_ORDER_MARK = Buffer.from('\uFEFF');
 
 /** Reads and parses bodies as JSON, the only type accepted. A body that would set a prototype is refused. */
@@ -31,9 +33,11 @@ export function parseJsonBodies(app: FastifyInstance, { limitBytes, grew, schedu
   readUntypedBodiesAsJson(app);
   app.addContentTypeParser('application/json', (request, payload: Readable, done) => {
     refuseEncodedBody(request.headers);
-    refuseOtherCharset(request.headers);
+    const charset = charsetOf(request.headers);
+    if (WIDE.test(charset)) throw otherCharset();
     const handle = (body: Buffer) => {
       markRequest(request);
+      if (!UTF_8.has(charset) && !isUtf8(body)) return done(otherCharset());
       noteText(body.byteLength);
       if (mayBeEmpty && body.byteLength === 0) return done(null, undefined);
       const json = withoutMark(body);
@@ -89,9 +93,11 @@ export function refuseEncodedBody(headers: IncomingHttpHeaders): void {
   throw new SwitchyardError('request.unsupported_media', 'the request has a Content-Encoding: send the body uncompressed, without this header');
 }
 
-/** Bodies are read as UTF-8: text of another encoding would be changed. @throws `request.unsupported_media` for any other `charset` */
-function refuseOtherCharset({ 'content-type': type }: IncomingHttpHeaders): void {
-  const charset = CHARSET.exec(type ?? '')?.[1] ?? '';
-  if (UTF_8.has(charset.toLowerCase())) return;
-  throw new SwitchyardError('request.unsupported_media', 'the Content-Type names another charset than UTF-8: send the body as UTF-8');
+function charsetOf({ 'content-type': type }: IncomingHttpHeaders): string {
+  return (CHARSET.exec(type ?? '')?.[1] ?? '').toLowerCase();
+}
+
+/** Bodies are read as UTF-8, whatever `charset` says, as JSON has no such parameter. Text of another encoding would be changed. */
+function otherCharset(): SwitchyardError {
+  return new SwitchyardError('request.unsupported_media', 'the Content-Type names another charset than UTF-8: send the body as UTF-8');
 }

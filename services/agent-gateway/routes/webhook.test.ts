@@ -220,18 +220,11 @@ describe('a delivery to the webhook of a routine', () => {
     expect((await deliver(app(), 'triage', { other: 1 })).statusCode).toBe(202);
   });
 
-  it('has an integer that cannot be kept exactly as a string of its digits', async () => {
-    const reply = await deliver(app(), 'triage', '{"claim":"broken","id":9007199254740993,"count":2}');
+  it('has a number that cannot be kept as a string of its text, and any other as a number', async () => {
+    const reply = await deliver(app(), 'triage', '{"claim":"broken","id":9007199254740993,"count":2,"amount":12345678901234567.00,"more":[1,1e400]}');
 
     expect(reply.statusCode).toBe(202);
-    expect(await rows()).toMatchObject([{ input: { claim: 'broken', id: '9007199254740993', count: 2 } }]);
-  });
-
-  it('is refused with a number that exceeds all doubles, by its path', async () => {
-    const reply = await deliver(app(), 'triage', `{"claim":"broken","id":${'9'.repeat(400)},"more":[1,1e400]}`);
-
-    expect([reply.statusCode, reply.json()]).toMatchObject([400, { code: 'validation_failed', path: '/more/1', error: expect.stringContaining('1e400') }]);
-    expect(await rows()).toEqual([]);
+    expect(await rows()).toMatchObject([{ input: { claim: 'broken', id: '9007199254740993', count: 2, amount: 12345678901234568, more: [1, '1e400'] } }]);
   });
 
   it.each([

@@ -1,12 +1,13 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { withoutMark } from '#shared/http-server/json-bodies.ts';
-import { quoteInexactIntegers } from '#shared/inexact-number.ts';
+import { quoteInexactNumbers } from '#shared/inexact-number.ts';
 import { nestingViolation } from '#shared/json-schema.ts';
-import { changedNumber, invalidField } from '../plugins/error-reply.ts';
+import { invalidField } from '../plugins/error-reply.ts';
 
 /**
- * Reads a body, rejecting what is no JSON object with `request.invalid`. Unlike in other bodies, an integer that can't be kept exactly is read as a string of its
- * digits: its sender is another system, which can't send it differently. Any other number that exceeds all doubles is rejected.
+ * Reads a body, rejecting what is no JSON object with `request.invalid`. Unlike in other bodies, an integer that can't be kept exactly, and a number that exceeds
+ * all doubles, is read as a string of its text: its sender is another system, which can't send it differently. Numbers with a fraction or an exponent are often
+ * amounts, for which the nearest double is enough.
  */
 export function objectReader(app: FastifyInstance): (request: FastifyRequest, body: Buffer) => Promise<Record<string, unknown>> {
   const parse = app.getDefaultJsonParser('error', 'error');
@@ -18,9 +19,7 @@ export function objectReader(app: FastifyInstance): (request: FastifyRequest, bo
         if (!isObject(value)) return reject(invalidField('', 'must be a JSON object'));
         const tooDeep = nestingViolation(value);
         if (tooDeep !== null) return reject(invalidField(tooDeep.path, tooDeep.message));
-        const exact = quoteInexactIntegers(json);
-        const changed = changedNumber(exact);
-        if (changed !== null) return reject(changed);
+        const exact = quoteInexactNumbers(json);
         resolve(exact === json ? value : JSON.parse(exact));
       });
     });
