@@ -225,6 +225,7 @@ async function settleCall(
   } catch (thrown) {
     if (running.isLeaseLost || failureOf(thrown).code !== 'service.not_ready') throw thrown;
     // The record is not stored, so nothing has ended: the redelivery bills what readers have.
+    record.leaveCorrection();
     return 'again';
   }
   // The terminal frame was published just now: while disconnected it is held, or lost.
@@ -239,6 +240,7 @@ async function settleCall(
   if (call.reply === null && !isReachable && cause === null) {
     // The redelivery reads the stored frames and ends the call: not before those that are held can be there.
     await pauseFor(FRAMES_HELD_MS, running.leaseLost); // no fail point: waits
+    record.leaveCorrection();
     return 'again';
   }
   await record.stored; // no fail point: inside

@@ -61,7 +61,7 @@ export class CallRecord {
   #bill: Bill | null = null;
   /** It has ended for its readers, or its worker has died. Gateways abort what they have given up, which cancels nothing then. */
   #isOver = false;
-  /** By the worker that has published its terminal frame. */
+  /** Or left to another delivery or to the worker that has published its terminal frame. */
   #isCorrected = false;
   #servedBy: ServedBy | null = null;
   #stored: Promise<void> = Promise.resolve();
@@ -123,21 +123,30 @@ export class CallRecord {
     });
     const waiting = { limitMs: isReserved ? RESERVED_WAIT_MS : null, leaseLost: () => running.leaseLost };
     this.#stored = storeRecord(record, waiting, { usage: this.#deps.bus.usage, log: this.#deps.log, metrics: this.#deps.metrics });
-    // Awaited later, or never once the lease is lost.
-    this.#stored.catch(() => {});
     rated?.correct(record.tokens.prompt + record.tokens.completion);
-    if (call.countedTokens !== undefined && !this.#isCorrected) this.#correctRate(call.countedTokens, record);
+    const { countedTokens } = call;
+    const correct = countedTokens === undefined ? null : () => this.#correctRate(countedTokens, record);
+    // Awaited later, or never once the lease is lost.
+    this.#stored.then(correct, () => {});
     return isReserved ? this.#stored : null;
   }
 
+  /** Of a call whose item is redelivered: the next delivery corrects the rate of its key, unless this one has done so. */
+  leaveCorrection(): void {
+    const { call, running } = this.#open;
+    if (this.#isCorrected && running.delivery === 1) this.#deps.tokenCorrections?.noteCorrected(call.callId);
+    this.#isCorrected = true;
+  }
+
   /**
-   * The estimate at admission was the most that it might use. Later windows count nothing of it. Once per call: a worker without the lease leaves it to the next
-   * one, and of a redelivered call and one that its gateway has cancelled, which may be executed twice at a time, the first counts.
+   * The estimate at admission was the most that it might use. Later windows count nothing of it. Once per call, when its record is stored: a worker without the
+   * lease leaves it to the next one, and of a redelivered call and one that its gateway has cancelled, which may be executed twice at a time, the first counts.
    */
   #correctRate(countedTokens: number, { keyId, createdAtMs, endedAtMs, tokens }: UsageRecord): void {
     const { tokenCorrections } = this.#deps;
     const { call, running } = this.#open;
-    if (tokenCorrections === null || running.isLeaseLost || rateWindowOf(createdAtMs) !== rateWindowOf(endedAtMs)) return;
+    if (tokenCorrections === null || this.#isCorrected || running.isLeaseLost || rateWindowOf(createdAtMs) !== rateWindowOf(endedAtMs)) return;
+    this.#isCorrected = true;
     const [counter, by] = [rateCounterOf('tokens', keyId, createdAtMs), tokens.prompt + tokens.completion - countedTokens];
     if (running.delivery > 1 || running.isCancelled()) tokenCorrections.addOnce(call.callId, counter, by);
     else tokenCorrections.add(counter, by);

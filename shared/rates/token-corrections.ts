@@ -28,7 +28,12 @@ export class TokenCorrections {
     const first = (corrections: number) => {
       if (corrections === 1) this.add(counter, by);
     };
-    this.#cache.increment(`rate:corrected:${callId}`, 1, RATE_COUNTER_MS).then(first, () => {});
+    this.#cache.increment(markOf(callId), 1, RATE_COUNTER_MS).then(first, () => {});
+  }
+
+  /** Of a call that `add` has corrected and that is executed again: `addOnce` then adds nothing. */
+  noteCorrected(callId: string): void {
+    this.#cache.increment(markOf(callId), 1, RATE_COUNTER_MS).catch(() => {});
   }
 
   /** Sends what is summed; never throws. */
@@ -38,4 +43,8 @@ export class TokenCorrections {
     for (const [counter, by] of this.#sums) if (by !== 0) this.#cache.increment(counter, by, RATE_COUNTER_MS).catch(() => {});
     this.#sums.clear();
   }
+}
+
+function markOf(callId: string): string {
+  return `rate:corrected:${callId}`;
 }

@@ -17,6 +17,8 @@ describe('the traits that a refusal shows', () => {
     ['output_config.effort: Extra inputs are not permitted', known, { takesEffort: false }],
     ['This model does not support the effort parameter.', known, { takesEffort: false }],
     ['output_config.effort: "xhigh" is not supported', { ...known, hasHighestEffort: true }, { hasHighestEffort: false }],
+    ['output_config.effort: "max" is not supported for this model. Use "low", "medium" or "high".', known, { hasMaxEffort: false }],
+    ['output_config: Extra inputs are not permitted', known, { takesSchema: false, takesEffort: false }],
     ['tools.0.custom.strict: Extra inputs are not permitted', known, { takesSchema: false }],
     ['tool_choice: type "any" is not supported for this model', known, { takesForcedTool: false }],
   ] as const)('%s', (message, traits, changes) => {
@@ -25,6 +27,10 @@ describe('the traits that a refusal shows', () => {
 
   it.each(['messages.0: all messages must have non-empty content', 'temperature: range: 0..1', '<html>Bad Request</html>'])('is nothing in %s', (message) => {
     expect(adaptTraits(message.startsWith('<') ? message : refusal(message), known)).toBeNull();
+  });
+
+  it('is nothing in a refusal of one effort, which says nothing of the others', () => {
+    expect(adaptTraits(refusal('output_config.effort: "high" is not supported with this tool'), known)).toBeNull();
   });
 
   it('is nothing that is known already, so that no request is repeated unchanged', () => {

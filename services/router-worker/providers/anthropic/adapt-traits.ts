@@ -10,10 +10,12 @@ const ADAPTATIONS: readonly (readonly [words: RegExp, traits: Partial<ModelTrait
   [/thinking.{0,10}(?:type.{0,10})?enabled|budget_tokens/i, { thinking: 'adaptive' }],
   [/adaptive/i, { thinking: 'budget' }],
   [/xhigh/i, { hasHighestEffort: false }],
-  // Refusals of a kind of thinking name the effort to use in its place.
-  [/^(?!.*thinking).*(?:output_?config.{0,3}effort|\beffort\b.{0,10}parameter)/is, { takesEffort: false }],
+  [/effort.{0,20}["'`]max["'`]|["'`]max["'`].{0,20}effort/i, { hasMaxEffort: false }],
+  // Refusals of a kind of thinking name the effort to use in its place; one that quotes an effort refuses that one alone.
+  [/^(?!.*thinking)(?!.*["'`](?:low|medium|high)["'`]).*(?:output_?config.{0,3}effort|\beffort\b.{0,10}parameter)/is, { takesEffort: false }],
+  [/output_?config: /i, { takesSchema: false, takesEffort: false }],
   [/temperature|top_?[pk]\b/i, { takesSampling: false }],
-  [/output_?config|output_?format|structured output|\bstrict\b/i, { takesSchema: false }],
+  [/output_?config(?!.{0,3}effort)|output_?format|structured output|\bstrict\b/i, { takesSchema: false }],
   [/tool_?choice/i, { takesForcedTool: false }],
 ];
 

@@ -4,6 +4,8 @@ export interface ModelTraits {
   thinking: 'budget' | 'adaptive' | 'always';
   /** The highest effort below `max`; some models know no `xhigh`. */
   hasHighestEffort: boolean;
+  /** `max`. */
+  hasMaxEffort: boolean;
   /** An effort, beside thinking or without it. */
   takesEffort: boolean;
   /** `temperature`, `top_p`, `top_k`. */
@@ -17,6 +19,7 @@ export interface ModelTraits {
 const OLDEST: ModelTraits = {
   thinking: 'budget',
   hasHighestEffort: false,
+  hasMaxEffort: true,
   takesEffort: true,
   takesSampling: true,
   takesSchema: false,

@@ -249,6 +249,14 @@ describe('thinking', () => {
     expect(thinkingOf({ verbosity: 'low' }, NEW)).toEqual({ thinking: undefined, output: { effort: 'low' } });
   });
 
+  it('has the next lower effort for a model that refuses the highest', () => {
+    const traits = { ...traitsOf('claude-opus-4-6'), hasMaxEffort: false };
+    for (const effort of ['xhigh', 'max'] as const) {
+      const { body } = toRequest({ model: 'claude-opus-4-6', request: { messages: [hello], reasoning: { effort } } }, { traits, isEager: false });
+      expect(body.output_config).toEqual({ effort: 'high' });
+    }
+  });
+
   it('has no effort for a model that refuses it, which keeps the schema', () => {
     const traits = { ...traitsOf(NEW), takesEffort: false };
     const response_format = { type: 'json_schema' as const, json_schema: { name: 'any', schema: { type: 'object' } } };

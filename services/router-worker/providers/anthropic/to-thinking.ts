@@ -57,6 +57,8 @@ const SUMMARIZED = { type: 'adaptive', display: 'summarized' } as const;
 
 const EFFORTS: Readonly<Record<Effort, ApiEffort>> = { minimal: 'low', low: 'low', medium: 'medium', high: 'high', xhigh: 'xhigh', max: 'max' };
 
-function effortOf(effort: Effort, { hasHighestEffort }: ModelTraits): ApiEffort {
-  return effort === 'xhigh' && !hasHighestEffort ? 'max' : EFFORTS[effort];
+/** What a model lacks is replaced by the next higher effort that it has, or by `high`. */
+function effortOf(effort: Effort, { hasHighestEffort, hasMaxEffort }: ModelTraits): ApiEffort {
+  const known = effort === 'xhigh' && !hasHighestEffort ? 'max' : EFFORTS[effort];
+  return known === 'max' && !hasMaxEffort ? 'high' : known;
 }

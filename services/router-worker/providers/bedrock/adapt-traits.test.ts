@@ -20,6 +20,7 @@ it.each([
   ['`temperature` may not be set for this model', claude, { takesSampling: false }],
   ["This model doesn't support the outputConfig.effort field.", claude, { takesEffort: false }],
   ['Malformed input request: extraneous key [reasoningConfig] is not permitted', nova, { takesEffort: false }],
+  ['outputConfig.effort: "max" is not supported for this model', claude, { hasMaxEffort: false }],
   ["This model doesn't support the outputConfig.textFormat field.", claude, { takesSchema: false }],
   ['"thinking.type.adaptive" is not supported for this model. Use "output_config.effort".', claude, { thinking: 'budget' }],
 ] as const)('%s', (message, traits, changes) => {

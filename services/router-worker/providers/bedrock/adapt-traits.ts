@@ -13,7 +13,7 @@ const ADAPTATIONS: readonly (readonly [words: RegExp, traits: Partial<BedrockTra
   [/cache_?point|cache_?control|caching/i, { caches: false }],
   [/^(?!.*(?:temperature|top_?p)).*top_?k\b/is, { takesTopK: false }],
   // Refusals of a kind of thinking, or of the highest effort, name the effort to use in its place.
-  [/^(?!.*(?:thinking|xhigh)).*(?:output_?config.{0,3}effort|reasoning_?config|reasoning_?effort)/is, { takesEffort: false }],
+  [/^(?!.*(?:thinking|xhigh|["'`](?:low|medium|high|max)["'`])).*(?:output_?config.{0,3}effort|reasoning_?config|reasoning_?effort)/is, { takesEffort: false }],
 ];
 
 /** The traits that a 400 shows; null for other errors. @param text the error's body */

@@ -19,6 +19,7 @@ const OTHER: BedrockTraits = {
   family: 'other',
   thinking: 'budget',
   hasHighestEffort: false,
+  hasMaxEffort: true,
   takesSampling: true,
   takesSchema: true,
   takesForcedTool: true,
