@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, matchesGlob } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
-import { alone, longest, needOwnProcess, needServers, slow, timed } from './test-projects.ts';
+import { alone, deepOnly, longest, needOwnProcess, needServers, slow, timed } from './test-projects.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const files = ['actors', 'bench', 'bus', 'client', 'scripts', 'services', 'shared', 'tests']
@@ -10,6 +10,12 @@ const files = ['actors', 'bench', 'bus', 'client', 'scripts', 'services', 'share
   .filter((file) => file.endsWith('.test.ts') && !file.includes('node_modules/'));
 const isIn = (file: string, globs: readonly string[]) => globs.some((glob) => matchesGlob(file, glob));
 const filesThat = (uses: RegExp) => files.filter((file) => uses.test(readFileSync(join(root, file), 'utf8')));
+
+/** A glob without braces for each of the names in them. */
+function alternatives(glob: string): string[] {
+  const [braces, names] = /\{([^{}]*)\}/.exec(glob) ?? [];
+  return braces === undefined || names === undefined ? [glob] : names.split(',').flatMap((name) => alternatives(glob.replace(braces, name)));
+}
 
 it('a test file that replaces timers, a module, a global or the environment has its own process', () => {
   const found = filesThat(/vi\.(?:useFakeTimers|mock|doMock|stubGlobal|stubEnv)\(/);
@@ -28,7 +34,7 @@ it('a test file that uses a server or the built program is listed as one', () =>
 });
 
 it('every list names existing files', () => {
-  const globs = [...needServers, ...timed, ...alone, ...needOwnProcess, ...slow, ...longest];
+  const globs = [...needServers, ...timed, ...alone, ...needOwnProcess, ...slow, ...longest, ...deepOnly].flatMap(alternatives);
 
   // Most are no pattern, and to match one takes much longer than to find a name.
   const names = new Set(files);

@@ -49,7 +49,7 @@ export const needOwnProcess = [
   'tests/simulation/**/*.test.ts',
   'services/router-worker/providers/http-stream/quoted-secrets.test.ts',
   'services/router-gateway/routes/traces-intake.test.ts',
-  'shared/lifecycle/{heap,heap-after-loading,heap-growth,loop-lateness,loop-watchdog}.test.ts',
+  'shared/lifecycle/{heap,heap-after-start,heap-growth,loop-lateness,loop-watchdog}.test.ts',
   'shared/telemetry/{line-writer,open-tracing}.test.ts',
   'tests/otel-variables.test.ts',
   'tests/upstreams/bedrock.test.ts',

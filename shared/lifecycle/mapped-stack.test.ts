@@ -27,6 +27,15 @@ describe('mappedStack', () => {
     );
   });
 
+  it.each(['{}', '{"sections":[]}', '{"sources":["webpack://app/a.ts"],"mappings":";;AAAA"}', '{"sources":["node:fs"],"mappings":";;AAAA"}'])(
+    'keeps lines of a file whose map is %s',
+    (map) => {
+      const text = `read (${url}:3:7)`;
+
+      expect(mappedStack(new Error('here'), [site(text)], new SourcePositions(() => map))).toBe(`Error: here\n    at ${text}`);
+    },
+  );
+
   it('begins as a stack of V8 does', () => {
     const nodeError = errorOf(() => readFileSync(new URL('https://localhost/')));
     const unreadable = Object.defineProperty(new Error('here'), 'name', {

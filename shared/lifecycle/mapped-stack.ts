@@ -1,4 +1,4 @@
-import type { SourcePositions } from './source-positions.ts';
+import type { BuiltPosition, SourcePositions } from './source-positions.ts';
 
 interface CallSite extends Pick<NodeJS.CallSite, 'getScriptNameOrSourceURL' | 'getLineNumber' | 'getColumnNumber'> {
   toString(): string;
@@ -10,7 +10,10 @@ interface CallSite extends Pick<NodeJS.CallSite, 'getScriptNameOrSourceURL' | 'g
  * @param error of any kind: `Error.captureStackTrace` takes each object
  */
 export function mappedStack(error: Error, sites: readonly CallSite[], positions: SourcePositions): string {
-  return [headOf(error), ...sites.map((site) => lineOf(site, positions))].join('\n    at ');
+  const built = sites.map(builtPosition);
+  const sources = positions.sourcesOf(built);
+  const lines = sites.map((site, index) => lineOf(site.toString(), built[index] ?? null, sources[index] ?? null));
+  return [headOf(error), ...lines].join('\n    at ');
 }
 
 /** Name and message. The `toString` of Node's own errors adds their code. */
@@ -22,10 +25,11 @@ function headOf(error: Error): string {
   }
 }
 
-function lineOf(site: CallSite, positions: SourcePositions): string {
-  const text = site.toString();
+function builtPosition(site: CallSite): BuiltPosition | null {
   const [url, line, column] = [site.getScriptNameOrSourceURL(), site.getLineNumber(), site.getColumnNumber()];
-  if (typeof url !== 'string' || line === null || column === null) return text;
-  const source = positions.sourceOf({ url, line, column });
-  return source === null ? text : text.replace(`${url}:${line}:${column}`, () => source);
+  return typeof url !== 'string' || line === null || column === null ? null : { url, line, column };
+}
+
+function lineOf(text: string, built: BuiltPosition | null, source: string | null): string {
+  return built === null || source === null ? text : text.replace(`${built.url}:${built.line}:${built.column}`, () => source);
 }

@@ -98,13 +98,13 @@ async function startUp<Config extends ProcessConfig>(
         if (config.logLevel === null) log.setLevel(level);
       };
       const { url, checks } = await service.start({ config, environment: process.env, log, useManifestLevel, metrics, step, releasers });
+      // The service works from here on: a stop signal drains it, also during the collection.
+      const stopped = stopSignal();
       await collectAfterStart();
       readiness.booted(checks);
       const watchdog = new LoopWatchdog({ log, metrics });
       releasers.add('loop watchdog', () => watchdog.stop());
       const facts = { pid: process.pid, service: service.name, ...(url === null ? {} : { url }), managementUrl: management.url };
-      // Before readiness is reported: the stop signal may follow at once.
-      const stopped = stopSignal();
       if (config.readyFile !== null) await writeReadyFile(config.readyFile, facts);
       log.info({ url, management_url: management.url, boot_ms: Math.round(performance.now()) }, 'ready');
       return { stopped };

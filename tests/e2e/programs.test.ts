@@ -73,15 +73,20 @@ describe('a program', () => {
   });
 });
 
+/** The start of a program that calls `runProcess` of the build. */
+const runningProcess = `
+  import { runProcess } from ${JSON.stringify(pathToFileURL(join(root, 'dist/shared/lifecycle/run-process.js')).href)};
+
+  const readyFile = process.env.READY_FILE;
+  const config = { logLevel: 'error', logFormat: 'json', drainTimeoutMs: 0, management: { host: '127.0.0.1', port: 0 }, readyFile };
+`;
+
 /** A service that fills its young generation while it starts, and prints the size of that, in MiB, at its start and once it is ready. */
 const growingService = `
   import { existsSync } from 'node:fs';
   import { getHeapSpaceStatistics } from 'node:v8';
-  import { runProcess } from ${JSON.stringify(pathToFileURL(join(root, 'dist/shared/lifecycle/run-process.js')).href)};
-
-  const readyFile = process.env.READY_FILE;
+  ${runningProcess}
   const printYoung = () => console.log('young', getHeapSpaceStatistics().find(({ space_name: name }) => name === 'new_space').physical_space_size / 2 ** 20);
-  const config = { logLevel: 'error', logFormat: 'json', drainTimeoutMs: 0, management: { host: '127.0.0.1', port: 0 }, readyFile };
   await runProcess({
     name: 'growing',
     parseConfig: () => config,
@@ -100,6 +105,25 @@ const growingService = `
   });
 `;
 
+/** A service that gets SIGTERM when its start has ended, while its garbage is collected. */
+const stoppedService = `
+  import { Session } from 'node:inspector/promises';
+  ${runningProcess}
+  const { post } = Session.prototype;
+  Session.prototype.post = function (...parameters) {
+    process.kill(process.pid, 'SIGTERM');
+    return post.apply(this, parameters);
+  };
+  await runProcess({
+    name: 'stopped',
+    parseConfig: () => config,
+    start: async ({ releasers }) => {
+      releasers.add('work', () => console.log('drained'));
+      return { url: null, checks: [] };
+    },
+  });
+`;
+
 describe('a process', () => {
   it('has a small young generation once it is ready, although its start has grown it', async () => {
     const program = runProgram([process.execPath, '--input-type=module', '--eval', growingService], {
@@ -110,5 +134,14 @@ describe('a process', () => {
     const [grown = 0, ready = Number.NaN] = [...program.output().matchAll(/^young (\S+)$/gm)].map(([, size]) => Number(size));
     expect(grown).toBeGreaterThan(8);
     expect(ready).toBeLessThan(4);
+  });
+
+  it('drains when it is stopped before it is ready', async () => {
+    const program = runProgram([process.execPath, '--input-type=module', '--eval', stoppedService], {
+      env: { READY_FILE: join(await freeFolder('stopped'), 'ready') },
+    });
+
+    expect(await program.exited).toEqual({ code: 0, signal: null });
+    expect(program.output()).toContain('drained');
   });
 });
