@@ -2,8 +2,8 @@ import { pointerTo } from './schema/violation.ts';
 
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]/g;
 
-/** An object or list around a place. */
-interface Around {
+/** An object or list that contains the value. */
+interface Container {
   /** Of an object: as it is written, quoted; null: before its first one. */
   key: string | null;
   /** Of a list. */
@@ -17,16 +17,16 @@ interface Around {
  * @param at of a number, a string or a literal
  */
 export function pointerAt(json: string, at: number): string {
-  const around: Around[] = [];
+  const containers: Container[] = [];
   let string: string | null = null;
   for (const { 0: token, index } of json.matchAll(TOKEN)) {
     if (index >= at) break;
-    const innermost = around.at(-1);
-    if (token === '{' || token === '[') around.push({ key: null, index: 0, isList: token === '[' });
-    else if (token === '}' || token === ']') around.pop();
+    const innermost = containers.at(-1);
+    if (token === '{' || token === '[') containers.push({ key: null, index: 0, isList: token === '[' });
+    else if (token === '}' || token === ']') containers.pop();
     else if (token === ',' && innermost !== undefined) innermost.index += 1;
     else if (token === ':' && innermost !== undefined) innermost.key = string;
     else string = token;
   }
-  return pointerTo(around.map(({ key, index, isList }) => (isList || key === null ? String(index) : (JSON.parse(key) as string))));
+  return pointerTo(containers.map(({ key, index, isList }) => (isList || key === null ? String(index) : (JSON.parse(key) as string))));
 }
