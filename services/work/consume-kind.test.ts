@@ -153,7 +153,7 @@ describe('an item of any kind', () => {
     await deliver(given({}, 5));
     expect(settled).toEqual(['command', 'ack']);
     expect(refusals).toEqual([{ why: 'given-up', reason: 'Error: no use' }]);
-    expect(letters).toEqual([['eff_1', expect.any(Number), 'tool', 'Error: no use', given().body]]);
+    expect(letters).toEqual([['eff_1', expect.any(Number), 'tool', 'Error: no use', given().body, 'ses_1']]);
   });
 
   it('is given up without being executed when five workers have died of it', async () => {

@@ -109,7 +109,7 @@ async function storeLetter<Work, Result>({ item, work, header, kind, running, de
   if (kind.deadLetters === null) return;
   const { id, sessionId } = header;
   const body = item.body === '' ? JSON.stringify(work) : item.body;
-  const letter = { id, source: kind.deadLetters, partition: sessionId === null ? null : partitionOf(sessionId), reason, body } as const;
+  const letter = { id, source: kind.deadLetters, partition: sessionId === null ? null : partitionOf(sessionId), sessionId, reason, body } as const;
   const store = () => storeDeadLetter(deps.database, letter);
   try {
     // A client's call ends without the database.

@@ -6,6 +6,8 @@ interface DeadLetter {
   source: 'tool' | 'call' | 'usage';
   /** Null when it belongs to no session. */
   partition: number | null;
+  /** Its content is not stored once its session is deleted. */
+  sessionId: string | null;
   reason: string;
   body: string;
 }
@@ -14,12 +16,13 @@ interface DeadLetter {
 const INSERT_DEAD_LETTER: NamedStatement = {
   name: 'store-dead-letter',
   text: `insert into dead_letters (id, p, source, reason, body, created_at)
-  select $1, $2, $3, $4, $5, now() where not exists (select 1 from dead_letters where id = $1 and source = $3)`,
+  select $1, $2, $3, $4, $5, now() where not exists (select 1 from dead_letters where id = $1 and source = $3)
+    and not exists (select 1 from sessions where id = $6 and deleted_at is not null)`,
 };
 
-/** Stores a dead letter, once per id and source. */
-export async function storeDeadLetter(database: Queryable, { id, source, partition, reason, body }: DeadLetter): Promise<void> {
-  await database.query(INSERT_DEAD_LETTER, [withoutNul(id), partition, source, withoutNul(reason), withoutNul(body)]);
+/** Stores a dead letter, once per id and source, unless its session is deleted. */
+export async function storeDeadLetter(database: Queryable, { id, source, partition, sessionId, reason, body }: DeadLetter): Promise<void> {
+  await database.query(INSERT_DEAD_LETTER, [withoutNul(id), partition, source, withoutNul(reason), withoutNul(body), sessionId]);
 }
 
 /** PostgreSQL's text refuses NUL, and storing a dead letter must not fail for its content. */

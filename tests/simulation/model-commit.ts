@@ -70,6 +70,12 @@ const CHANGES: Record<Kind, Change> = {
       tables.steps.delete(run['id'] as string);
       if (run['ephemeral'] === true) tables.customers.delete(run['customer_id'] as string);
     }
+    const ephemeral = new Set([...tables.runs.values()].filter((run) => run['ephemeral'] === true).map((run) => run['session_id']));
+    const isDeleted = ({ body, p }: Row) => {
+      const [, session] = /"sessionId":"([A-Za-z0-9_-]{1,128})"/.exec(body as string) ?? [];
+      return session !== undefined && !ephemeral.has(session) && rows.some((row) => row['session_id'] === session && row['p'] === p);
+    };
+    tables.deadLetters.splice(0, Infinity, ...tables.deadLetters.filter((letter) => !isDeleted(letter)));
   },
   changedEvents: (tables, rows) => {
     for (const { session_id: id, off, body } of rows) {

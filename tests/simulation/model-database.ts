@@ -81,7 +81,8 @@ function ofWorkers(tables: ModelTables, nowMs: () => number, withdrawal: Withdra
       return [{}];
     },
     effect_worker_claimed: ([id]) => (tables.claims.has(id as string) ? [{ one: 1 }] : []),
-    'store-dead-letter': ([id, p, source, reason, body]) => {
+    'store-dead-letter': ([id, p, source, reason, body, session]) => {
+      if ((tables.sessions.get(session as string)?.['deleted_at'] ?? null) !== null) return [];
       if (tables.deadLetters.some((row) => row['id'] === id && row['source'] === source)) return [];
       tables.deadLetters.push({ id, p, source, reason, body, created_at: new Date(nowMs()) });
       return [];

@@ -135,6 +135,34 @@ export function sessionCases(underTest: UnderTest): void {
       }
     });
 
+    it('take their dead letters with them, but that of a delivery and those of other sessions and of a run that has the session for itself', async () => {
+      const [id, other, own, claim] = [unique('ses'), unique('ses'), unique('ses'), await acquire(underTest(), nextPartition())];
+      const { partition } = claim;
+      const { others } = underTest();
+      await others.acceptRun({ id: unique('run'), partition, sessionId: own, createdAtMs: AT_MS, ephemeral: true });
+      const plan = planOf(claim);
+      for (const session of [id, other, own]) {
+        plan.sessions.set(session, sessionOf(session, claim));
+        plan.deliveries.set(`${session}-delivery`, deliveryOf(`${session}-delivery`, claim));
+        const body = JSON.stringify({ v: 1, sessionId: session, text: `"sessionId":"${id}"` });
+        plan.deadLetters.push({ partition, id: `${session}-command`, source: 'command', reason: 'r', body });
+      }
+      await commit(underTest(), plan);
+      const settling = planOf(claim);
+      settling.deadLetters.push({ partition, id: `${id}-delivery`, source: 'delivery', reason: 'r', body: '' });
+      await commit(underTest(), settling);
+
+      const deletion = planOf(claim);
+      for (const session of [id, own]) {
+        deletion.sessions.set(session, sessionOf(session, claim, { isDeleted: true }));
+        write(deletion, claim, { sessionId: session, isErased: true });
+      }
+      await commit(underTest(), deletion);
+
+      const letters = [`${id}-command`, `${id}-delivery`, `${other}-command`, `${own}-command`];
+      expect(await Promise.all(letters.map((letter) => others.deadLetters(letter)))).toEqual([[], ['delivery'], ['command'], ['command']]);
+    });
+
     it('leave a tombstone, their processed commands and their deliveries, without events and steps', async () => {
       const [id, run, claim] = [unique('ses'), unique('run'), await acquire(underTest(), nextPartition())];
       const { partition } = claim;

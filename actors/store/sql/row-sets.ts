@@ -91,7 +91,10 @@ export const rowSets: readonly RowSet[] = [
   ),
 ];
 
-/** A deleted session keeps its row, processed commands and deliveries. */
+/**
+ * A deleted session keeps its row, processed commands and deliveries; an ephemeral one its dead letters as well, which an operator could not see otherwise:
+ * its run, whose row stays, deletes it at its end.
+ */
 function deletions(): RowSet[] {
   const deleted = (plan: CommitPlan) => [...plan.deletedSessions];
   const columns: Columns<[string, number]> = { p: ['int', ([, partition]) => partition], session_id: ['text', ([id]) => id] };
@@ -123,6 +126,14 @@ function deletions(): RowSet[] {
       columns,
       (from) => `
   delete from agent_states using ${from} where agent_states.session_id = i.session_id`,
+    ),
+    rowSet(
+      'dead_letter_deletions',
+      deleted,
+      columns,
+      (from) => `
+  delete from dead_letters using ${from} where dead_letters.session_id = i.session_id and dead_letters.p = i.p
+    and not exists (select 1 from runs where runs.session_id = i.session_id and runs.ephemeral)`,
     ),
     rowSet(
       'customer_deletions',

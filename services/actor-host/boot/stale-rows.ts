@@ -203,10 +203,15 @@ const DELETE_OLD_EFFECTS = `
     and not exists (select 1 from runs where runs.id = effects.turn_id and runs.state in ('accepted', 'running'))
     and not exists (select 1 from deliveries where deliveries.id = effects.turn_id and deliveries.state = 'open')`;
 
-/** Dead letters never change. They are few, so there is no index by age. */
+/**
+ * Dead letters never change. They are few, so there is no index by age. A deletion removes those of its session: one of a deleted session was stored while
+ * it was being deleted.
+ */
 async function oldDeadLetters({ database, retentionMs }: StaleRowsDeps): Promise<Batch> {
   const { rowCount } = await database.query(
-    `delete from dead_letters where ctid = any(array(select ctid from dead_letters where created_at < now() - ${retention('$1')} limit $2))`,
+    `delete from dead_letters where ctid = any(array(select ctid from dead_letters where created_at < now() - ${retention('$1')}
+      or p is not null and session_id in (select id from sessions where deleted_at is not null)
+        and not exists (select 1 from runs where runs.session_id = dead_letters.session_id and runs.ephemeral) limit $2))`,
     [retentionMs, BATCH_ROWS],
   );
   return { count: rowCount, isLast: rowCount < BATCH_ROWS };

@@ -123,6 +123,21 @@ describe('a sweep', () => {
     ]);
   });
 
+  it('deletes dead letters that were stored while their session was deleted', async () => {
+    const cluster = await open();
+    await storeTombstone(cluster, 'ses_deleted', 1, 1);
+    await storeTombstone(cluster, 'ses_ephemeral', 1, 1);
+    await cluster.acceptRun({ id: 'run_1', sessionId: 'ses_ephemeral', ephemeral: true });
+    for (const session of ['ses_deleted', 'ses_ephemeral', 'ses_open'])
+      await cluster.rows(`insert into dead_letters (id, p, source, reason, body, created_at) values ($1, 0, 'tool', 'r', $2, now())`, [
+        session,
+        JSON.stringify({ v: 1, sessionId: session }),
+      ]);
+
+    expect(await sweepOf(cluster).swept).toMatchObject({ old_dead_letters: 1 });
+    expect(await idsIn(cluster, 'dead_letters')).toEqual(['ses_ephemeral', 'ses_open']);
+  });
+
   it('deletes dead letters past their retention', async () => {
     const cluster = await open();
     for (const days of [29, 31, 31])

@@ -90,7 +90,7 @@ async function writeUsable(records: readonly ReadRecord[], deps: WriteDeps): Pro
 
 async function setAside({ messageId, body, reason }: UnusableRecord, { database, log, metrics }: WriteDeps): Promise<void> {
   // no fail point: dead-letters
-  await storeDeadLetter(database, { id: messageId, source: 'usage', partition: null, reason, body });
+  await storeDeadLetter(database, { id: messageId, source: 'usage', partition: null, sessionId: null, reason, body });
   metrics.add('usageRecords', { outcome: 'unusable' });
   metrics.add('deadLetters', { source: 'usage' });
   log.error({ call_id: messageId, reason }, 'a usage record could not be written: its call is not in the ledger, and a dead letter has the record');
