@@ -2,6 +2,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorCode, SwitchyardError } from '../errors/switchyard-error.ts';
 import { traceIdOfRequest } from '../telemetry/http-server-spans.ts';
 import type { Log } from '../telemetry/log.ts';
+import { bodyIsAnnounced } from './json-bodies.ts';
+import { lingerOnClose } from './linger-on-close.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -57,6 +59,7 @@ export function installErrorReplies(
 export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply, { errors, log }: ErrorSink): FastifyReply {
   const known = knownError(error, errors);
   request.failure = known;
+  lingerBehind(request);
   const level = errors.logLevel(known);
   if (level !== null) {
     const facts = { err: error, request_id: request.id, trace_id: traceIdOfRequest(request), method: request.method };
@@ -73,8 +76,14 @@ export function preparedRefusal(error: SwitchyardError, replyTo: (error: Switchy
   const text = JSON.stringify(body);
   return (reply) => {
     reply.request.failure = error;
+    lingerBehind(reply.request);
     reply.code(status).headers(all).send(text);
   };
+}
+
+/** A refusal may be sent, and its connection closed, before the request's body has arrived. */
+function lingerBehind({ raw }: FastifyRequest): void {
+  if (!raw.complete && bodyIsAnnounced(raw.headers)) lingerOnClose(raw);
 }
 
 /** Outside the catalogue: internal, with the error as its cause. */

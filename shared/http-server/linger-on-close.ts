@@ -1,0 +1,36 @@
+import type { IncomingMessage } from 'node:http';
+
+/** Of nginx: from the response until the connection is cut. */
+const LINGER_MS = 30_000;
+/** Twice the largest body that a server accepts, and what arrives between two checks. */
+const LINGER_BYTES = 64 * 1_024 * 1_024;
+const CHECK_EVERY_MS = 50;
+
+export interface LingerLimits {
+  forMs: number;
+  bytes: number;
+}
+
+/**
+ * For a response that closes the connection while its request still arrives: ends the sending side, and reads and drops the rest of the request, within
+ * limits, before the connection is closed. With unread bytes the system resets a connection that is closed, and a client that still writes loses the response.
+ */
+export function lingerOnClose(request: IncomingMessage, { forMs, bytes }: LingerLimits = { forMs: LINGER_MS, bytes: LINGER_BYTES }): void {
+  const { socket } = request;
+  const closeSoon = socket.destroySoon.bind(socket);
+  // Node calls it once the response is written.
+  socket.destroySoon = () => {
+    socket.destroySoon = closeSoon;
+    if (request.complete || socket.destroyed) return closeSoon();
+    const until = socket.bytesRead + bytes;
+    const late = setTimeout(closeSoon, forMs);
+    // A request that Node drops emits no data.
+    const check = setInterval(() => socket.bytesRead > until && closeSoon(), CHECK_EVERY_MS);
+    socket.once('close', () => {
+      clearTimeout(late);
+      clearInterval(check);
+    });
+    request.once('end', closeSoon);
+    socket.end();
+  };
+}
