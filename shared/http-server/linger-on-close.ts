@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
 
 /** Of nginx: from the response until the connection is cut. */
 const LINGER_MS = 30_000;
@@ -17,6 +18,8 @@ export interface LingerLimits {
  */
 export function lingerOnClose(request: IncomingMessage, { forMs, bytes }: LingerLimits = { forMs: LINGER_MS, bytes: LINGER_BYTES }): void {
   const { socket } = request;
+  // A request without a connection, as of `inject`.
+  if (!(socket instanceof Socket)) return;
   const closeSoon = socket.destroySoon.bind(socket);
   // Node calls it once the response is written.
   socket.destroySoon = () => {
