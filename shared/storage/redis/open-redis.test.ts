@@ -49,3 +49,19 @@ it('assigns two processes together no more slots than one, and counts for both',
   expect(Math.max(...sums.map(Number))).toBe(40);
   await Promise.all(caches.map((cache) => cache.close()));
 });
+
+it('keeps its connection and the reply of a command when the process was busy for longer than a server may be silent', async () => {
+  const warnings: string[] = [];
+  const log = { ...silentLog, warn: (_facts: unknown, message: string) => void warnings.push(message) };
+  const cache = await openRedis({ url: inject('redisUrl'), log, keyPrefix: `test-${randomUUID()}:` });
+  await cache.set('key', 'value', 60_000);
+  const stored = cache.get('key');
+  // Behind the write of the command.
+  await new Promise((resolve) => setImmediate(resolve));
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_600);
+
+  expect(await stored).toBe('value');
+  expect(await cache.get('key')).toBe('value');
+  expect(warnings).toEqual([]);
+  await cache.close();
+});

@@ -4,12 +4,10 @@ import type { Log } from '../../telemetry/log.ts';
 import type { Cache } from '../cache.ts';
 import { type Reachability, reachability } from '../reachability.ts';
 import { redisCache } from './redis-cache.ts';
+import { watchSilence } from './silence-watch.ts';
 
 /** A start goes on without Redis after this. */
 const OPEN_BUDGET_MS = 2_000;
-
-/** A caller does better without the cache than with a slower reply. */
-const COMMAND_TIMEOUT_MS = 1_000;
 
 /** Without data for so long while replies are outstanding the connection is dead. */
 const SILENCE_MS = 2_000;
@@ -39,6 +37,7 @@ export async function openRedis({ url, log, keyPrefix = 'switchyard:' }: OpenRed
   const reached = reachability(log, name);
   const redis = new Redis({ ...server, ...behaviour, keyPrefix });
   listen(redis, reached);
+  watchSilence(redis, SILENCE_MS);
   await firstConnection(redis, () => reached.lost(`no answer within ${OPEN_BUDGET_MS / 1_000} s`));
   return redisCache(redis, name);
 }
@@ -70,8 +69,6 @@ const behaviour = {
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
   maxRetriesPerRequest: 0,
-  commandTimeout: COMMAND_TIMEOUT_MS,
-  socketTimeout: SILENCE_MS,
   // Redis is loading its data.
   maxLoadingRetryTime: RECONNECT_LONGEST_MS,
 } satisfies RedisOptions;

@@ -17,6 +17,9 @@ const MAX_OWNERS = 500;
 /** Redis takes integers; larger ones lose precision in a double. */
 const MAX_LIFETIME_MS = 1e15;
 
+/** A caller does better without the cache than with a slower reply. */
+const COMMAND_TIMEOUT_MS = 1_000;
+
 /** How long `close` waits for outstanding replies. */
 const CLOSE_TIMEOUT_MS = 1_000;
 
@@ -110,7 +113,7 @@ class RedisCache implements Cache {
     // The library writes each command by itself.
     if (this.#redis.status === 'ready') corkForTick(this.#redis.stream);
     try {
-      return await command(toRedis(key), lifetimeMs);
+      return await within(COMMAND_TIMEOUT_MS, command(toRedis(key), lifetimeMs), timedOut);
     } catch (error) {
       throw this.#translate(key, error);
     } finally {
@@ -156,6 +159,10 @@ class RedisCache implements Cache {
       );
     if (this.#redis.status !== 'end') this.#redis.disconnect();
   }
+}
+
+function timedOut(): never {
+  throw new Error(`no reply within ${COMMAND_TIMEOUT_MS} ms`);
 }
 
 function wholeLifetimeMs(ttlMs: number): number {
