@@ -156,7 +156,7 @@ export async function startRouterWorker(deps: RouterWorkerDeps): Promise<Drained
       interims.stop();
       await platformCalls?.close();
       rates.stop();
-      tokenCorrections?.flush();
+      await tokenCorrections?.stop();
       exchange?.stop();
       health.stop();
       await reservations.stop();

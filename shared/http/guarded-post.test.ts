@@ -274,6 +274,7 @@ describe('a guarded post that arrives', () => {
 
   it.each([
     ['too many', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(17)],
+    ['several that are too large together', `HTTP/1.1 100 Continue\r\nx: ${'x'.repeat(9_000)}\r\n\r\nHTTP/1.1 100 Continue\r\nx: ${'x'.repeat(9_000)}\r\n\r\n`],
     ['one that is too large', `HTTP/1.1 100 Continue\r\nx: ${'x'.repeat(20_000)}`],
     ['a switch of protocols', 'HTTP/1.1 101 Switching Protocols\r\n\r\n'],
   ])('has no answer behind interim responses: %s', async (_case, head) => {

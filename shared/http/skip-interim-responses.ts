@@ -2,8 +2,8 @@ import type { Socket } from 'node:net';
 
 /** More fail the request: a receiver could send them for ever. */
 const MAX_RESPONSES = 16;
-/** Of one head, with its fields. */
-const MAX_HEAD_BYTES = 16 * 1024;
+/** Of all their heads together, with their fields. */
+const MAX_SKIPPED_BYTES = 16 * 1024;
 const STATUS_LINE = 'HTTP/1.1 100';
 /** All of 1xx but 101, which nothing here asks for. */
 const INTERIM = /^HTTP\/1\.\d 1(?!01)\d\d/;
@@ -17,17 +17,18 @@ export function skipInterimResponses(socket: Socket): void {
   const read = socket.read.bind(socket);
   let held = Buffer.alloc(0);
   let skipped = 0;
-  socket.read = (sizeBytes?: number) => {
-    const chunk: Buffer | null = read(sizeBytes);
+  let skippedBytes = 0;
+  socket.read = (size?: number) => {
+    const chunk: Buffer | null = read(size);
     if (chunk === null) return null;
     held = Buffer.concat([held, chunk]);
     while (skipped < MAX_RESPONSES && isInterim(held)) {
       const end = held.indexOf(HEAD_END);
-      if (end < 0) {
-        if (held.byteLength < MAX_HEAD_BYTES) return null;
-        break;
-      }
-      held = held.subarray(end + HEAD_END.length);
+      const sizeBytes = end < 0 ? held.byteLength : end + HEAD_END.length;
+      if (skippedBytes + sizeBytes > MAX_SKIPPED_BYTES) break;
+      if (end < 0) return null;
+      held = held.subarray(sizeBytes);
+      skippedBytes += sizeBytes;
       skipped += 1;
     }
     if (held.byteLength === 0 || isCut(held)) return null;

@@ -19,6 +19,12 @@ describe('mappedStack', () => {
     );
   });
 
+  it.each(['../../', '../..', 'file:///app/'])('puts the source root %s in front of a source', (sourceRoot) => {
+    const positions = new SourcePositions(() => JSON.stringify({ sourceRoot, sources: ['bus/a.ts'], mappings: ';;AAUA' }));
+
+    expect(mappedStack(new Error('here'), [site(`${url}:3:7`)], positions)).toBe('Error: here\n    at /app/bus/a.ts:11:1');
+  });
+
   it('keeps lines without a source', () => {
     const inNode = { ...site('new Promise (<anonymous>)'), getScriptNameOrSourceURL: () => null, getLineNumber: () => null };
 
@@ -46,10 +52,18 @@ describe('mappedStack', () => {
 
     expect(mappedStack(nodeError, [], none)).toBe(`TypeError [ERR_INVALID_URL_SCHEME]: ${nodeError.message}`);
     expect(mappedStack(Object.assign(new Error('said'), { name: 'Refused' }), [], none)).toBe('Refused: said');
+    expect(mappedStack(new Listed('said'), [], none)).toBe('Error: said');
     expect(mappedStack(Object.create(null), [], none)).toBe('Error');
     expect(mappedStack(unreadable, [], none)).toBe('Error');
   });
 });
+
+/** V8 calls no `toString` of a class. */
+class Listed extends Error {
+  override toString(): string {
+    return 'a list';
+  }
+}
 
 function errorOf(act: () => unknown): Error {
   try {

@@ -16,13 +16,19 @@ export function mappedStack(error: Error, sites: readonly CallSite[], positions:
   return [headOf(error), ...lines].join('\n    at ');
 }
 
-/** Name and message. The `toString` of Node's own errors adds their code. */
+/** Name and message, whatever `toString` a class has. The `toString` of Node's own errors adds their code, as Node does. */
 function headOf(error: Error): string {
   try {
-    return error instanceof Error ? String(error) : Error.prototype.toString.call(error);
+    return isOfNode(error) ? String(error) : Error.prototype.toString.call(error);
   } catch {
     return 'Error';
   }
+}
+
+/** By the symbol that Node marks them with: on the error or its class, by version. */
+function isOfNode(error: Error): boolean {
+  const marks = [error, Object.getPrototypeOf(error)].flatMap((one) => (one === null ? [] : Object.getOwnPropertySymbols(one)));
+  return marks.some(({ description }) => description === 'kIsNodeError');
 }
 
 function builtPosition(site: CallSite): BuiltPosition | null {

@@ -25,6 +25,8 @@ interface Segment {
 }
 
 interface SourceMapFile {
+  /** In front of each source; absent or empty: nothing. */
+  sourceRoot: unknown;
   sources: unknown[];
   mappings: string;
 }
@@ -70,7 +72,7 @@ export class SourcePositions {
     const segments = map === null ? [] : segmentsAt(map.mappings, sorted);
     for (const [index, position] of sorted.entries()) {
       const segment = segments[index] ?? null;
-      const path = segment === null ? null : pathOf(map?.sources[segment.source], url);
+      const path = segment === null || map === null ? null : pathOf(map, segment.source, url);
       this.#known.set(keyOf(position), segment === null || path === null ? null : `${path}:${segment.line + 1}:${segment.column + 1}`);
     }
   }
@@ -98,17 +100,19 @@ function keyOf({ url, line, column }: BuiltPosition): string {
 /** Null when it isn't the map of one file. An index map has `sections` in place of `mappings`. */
 function parseMap(text: string): SourceMapFile | null {
   try {
-    const { sources, mappings } = JSON.parse(text);
-    return Array.isArray(sources) && typeof mappings === 'string' ? { sources, mappings } : null;
+    const { sourceRoot, sources, mappings } = JSON.parse(text);
+    return Array.isArray(sources) && typeof mappings === 'string' ? { sourceRoot, sources, mappings } : null;
   } catch {
     return null;
   }
 }
 
 /** Null when the source is no file. */
-function pathOf(source: unknown, url: string): string | null {
+function pathOf({ sourceRoot, sources }: SourceMapFile, index: number, url: string): string | null {
+  const source = sources[index];
+  const prefix = typeof sourceRoot === 'string' && sourceRoot !== '' ? sourceRoot.replace(/\/?$/, '/') : '';
   try {
-    return typeof source === 'string' ? fileURLToPath(new URL(source, url)) : null;
+    return typeof source === 'string' ? fileURLToPath(new URL(prefix + source, url)) : null;
   } catch {
     return null;
   }

@@ -41,6 +41,18 @@ describe('corrections of tokens', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
+  it('of calls whose mark is answered during a stop are sent before it ends', async () => {
+    const answers: ((count: number) => void)[] = [];
+    const increment = vi.fn((counter: string) => (counter.startsWith('rate:') ? new Promise<number>((resolve) => answers.push(resolve)) : Promise.resolve(0)));
+    const corrections = new TokenCorrections({ increment });
+    corrections.addOnce('gen-1', 'tokens', -70);
+    const stopped = corrections.stop();
+    for (const answer of answers) answer(1);
+    await stopped;
+    expect(increment.mock.calls.slice(1)).toEqual([['tokens', -70, 120_000]]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
   it('of one call are made once, by whichever process asks first, and not while the cache is away', async () => {
     const counts = new Map<string, number>();
     let isAway = true;

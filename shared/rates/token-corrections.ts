@@ -11,6 +11,7 @@ const SUM_MS = 200;
 export class TokenCorrections {
   readonly #cache: Pick<Cache, 'increment'>;
   readonly #sums = new Map<string, number>();
+  readonly #marking = new Set<Promise<void>>();
   #timer: NodeJS.Timeout | null = null;
 
   constructor(cache: Pick<Cache, 'increment'>) {
@@ -28,7 +29,9 @@ export class TokenCorrections {
     const first = (corrections: number) => {
       if (corrections === 1) this.add(counter, by);
     };
-    this.#cache.increment(markOf(callId), 1, RATE_COUNTER_MS).then(first, () => {});
+    const marked = this.#cache.increment(markOf(callId), 1, RATE_COUNTER_MS).then(first, () => {});
+    this.#marking.add(marked);
+    void marked.then(() => this.#marking.delete(marked));
   }
 
   /** Of a call that `add` has corrected and that is executed again: `addOnce` then adds nothing. */
@@ -42,6 +45,12 @@ export class TokenCorrections {
     this.#timer = null;
     for (const [counter, by] of this.#sums) if (by !== 0) this.#cache.increment(counter, by, RATE_COUNTER_MS).catch(() => {});
     this.#sums.clear();
+  }
+
+  /** Sends what is summed once the cache has answered what `addOnce` asked it, or has failed to. */
+  async stop(): Promise<void> {
+    await Promise.all(this.#marking);
+    this.flush();
   }
 }
 

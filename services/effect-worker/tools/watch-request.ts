@@ -4,8 +4,12 @@ import { MAX_RESPONSE_BYTES, type RequestWatch } from './watched-fetch.ts';
 
 /** For the client to open a resumed stream. */
 const RESUMED_WITHIN_MS = 10_000;
-/** Of a process that is busy: each of its ticks may bring a little, though the server is late. What arrived in a pause is read in fewer. */
+/**
+ * Of a process that is busy: each of its ticks may bring a little, though the server is late. Ticks that bring more are not counted, as they read what has
+ * arrived meanwhile: the response's budget bounds them.
+ */
 const MAX_TICKS_READING = 100;
+const LITTLE_BYTES = 4_096;
 
 export interface RequestLimits {
   /** Ends the request as `stopped`. */
@@ -40,7 +44,7 @@ export interface WatchedRequest {
 
 /**
  * Starts to watch a request, or the several requests of a handshake: time limits, abort, and the end of response streams. A process that was paused or
- * starved reads on until a tick of the event loop brings nothing, for 100 ticks at most, before anything is late: its timers come before what has arrived meanwhile.
+ * starved reads on until a tick of the event loop brings nothing, for at most 100 ticks that bring a little, before anything is late: its timers come before what has arrived meanwhile.
  */
 export function watchRequest({ signal, timeoutMs, longestMs, budget = new ByteBudget(MAX_RESPONSE_BYTES), onId = () => {} }: RequestLimits): WatchedRequest {
   const controller = new AbortController();
@@ -50,6 +54,7 @@ export function watchRequest({ signal, timeoutMs, longestMs, budget = new ByteBu
   let isOver = false;
   let messages = 0;
   let reads = 0;
+  let readBytes = 0;
   let resuming: NodeJS.Timeout | undefined;
 
   const fail = (why: ToolFailure) => {
@@ -62,11 +67,11 @@ export function watchRequest({ signal, timeoutMs, longestMs, budget = new ByteBu
   const onLost = () => fail(new ToolFailure('lost', 'the connection to the tool server was lost before its answer', { sent: true }));
   /** Calls `end` behind the first tick without a read, or the last of `ticks`, unless what was waited for has come. */
   const whenSilent = (isAwaited: () => boolean, end: () => void, ticks = MAX_TICKS_READING): void => {
-    const readsBefore = reads;
+    const [readsBefore, bytesBefore] = [reads, readBytes];
     setImmediate(() => {
       if (isOver || !isAwaited()) return;
       if (reads === readsBefore || ticks <= 1) end();
-      else whenSilent(isAwaited, end, ticks - 1);
+      else whenSilent(isAwaited, end, readBytes - bytesBefore > LITTLE_BYTES ? ticks : ticks - 1);
     });
   };
   let isProgressDue = false;
@@ -96,8 +101,9 @@ export function watchRequest({ signal, timeoutMs, longestMs, budget = new ByteBu
         // Its promise settles within a tick of the delivery. In a handshake, another message was sent meanwhile if the answer has come.
         return () => void setImmediate(() => (message === messages ? onLost() : undefined));
       },
-      onRead: () => {
+      onRead: (sizeBytes) => {
         reads += 1;
+        readBytes += sizeBytes;
       },
       onStreamOpened: () => {
         clearTimeout(resuming);

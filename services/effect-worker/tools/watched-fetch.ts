@@ -31,7 +31,7 @@ export interface RequestWatch {
   /** The client sends a request or a notification, not a response. @returns called when it has handled all of a response stream, and will not resume it */
   onMessage(): () => void;
   /** A piece of a response was read, or handled. */
-  onRead(): void;
+  onRead(sizeBytes: number): void;
   onStreamOpened(): void;
   /** The response stream has ended; with a failure when our limits cut it. */
   onStreamEnded(failure: ToolFailure | null): void;
@@ -93,7 +93,7 @@ export function openWatchedFetch({ environment, nowMs, intervalClock = steadyClo
       if (failure !== null) onCut();
       if (isStream && response.ok) watch?.onStreamEnded(failure);
     };
-    const body = limited(response.body, { budget, gate, onRead: () => watch?.onRead(), onEnd });
+    const body = limited(response.body, { budget, gate, onRead: (sizeBytes) => watch?.onRead(sizeBytes), onEnd });
     return new Response(body, { status, statusText, headers: [...response.headers] });
   }
 
@@ -135,7 +135,7 @@ interface BodyLimits {
   budget: ByteBudget | null;
   gate: BodyGate | null;
   /** For each piece that was read, and each tick in which the gate has handled one. */
-  onRead(): void;
+  onRead(sizeBytes: number): void;
   /** Once. */
   onEnd(failure: ToolFailure | null): void;
 }
@@ -151,14 +151,14 @@ function limited(body: ReadableStream<Uint8Array>, { budget, gate, onRead, onEnd
       onEnd(null);
       return true;
     }
-    onRead();
+    onRead(value.byteLength);
     budget?.use(value.byteLength);
     if (gate === null) controller.enqueue(value);
     else {
       let hasPassed = false;
       // no fail point: waits
       for await (const slice of gate.pass(value)) {
-        onRead();
+        onRead(slice.byteLength);
         if (slice.byteLength === 0) continue;
         controller.enqueue(slice);
         hasPassed = true;
