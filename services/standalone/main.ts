@@ -58,32 +58,54 @@ async function main(): Promise<void> {
   const log = createLog({ level: config.logLevel, format: config.logFormat, service: 'standalone', onDrop });
   exitOnFault(log);
   const releasers = new Releasers(log);
+  // Registered before anything is opened, so that a stop during the start closes it.
+  const stopped = stopSignal();
+  let earlySignal: string | null = null;
+  void stopped.then((signal) => {
+    earlySignal = signal;
+  });
+  const endIfStopped = () => {
+    if (earlySignal !== null) throw new StoppedEarly(earlySignal);
+  };
   let isStarted = false;
   try {
-    const { readiness, facts } = await run(config, { log, metrics, releasers }).catch((error: unknown) => {
+    const { readiness, facts } = await run(config, { log, metrics, releasers, endIfStopped }).catch((error: unknown) => {
       throw explainDamage(error, config.dataFolder);
     });
     isStarted = true;
-    // Registered before readiness is announced: a stop may follow at once.
-    const stopped = stopSignal();
     if (config.readyFile !== null) await writeReadyFile(config.readyFile, facts);
     const signal = await stopped;
     readiness.drain();
     console.log(`\n${signal}: finishing requests in flight …`);
+  } catch (error) {
+    if (!(error instanceof StoppedEarly)) throw error;
+    console.log(`\n${error.signal}: ending the start …`);
   } finally {
-    await releasers.releaseAll({ timeoutMs: isStarted ? config.drainTimeoutMs + RELEASE_MARGIN_MS : CLOSE_AFTER_FAILED_BOOT_MS });
+    await releasers.releaseAll({ timeoutMs: isStarted || earlySignal !== null ? config.drainTimeoutMs + RELEASE_MARGIN_MS : CLOSE_AFTER_FAILED_BOOT_MS });
   }
   console.log('Stopped.');
+}
+
+/** A stop signal came before the start was complete. */
+class StoppedEarly extends Error {
+  readonly signal: string;
+
+  constructor(signal: string) {
+    super(`stopped by ${signal}`);
+    this.signal = signal;
+  }
 }
 
 interface ProcessResources {
   log: ProcessLog;
   metrics: MetricsRegistry;
   releasers: Releasers;
+  /** Call it behind each step of the start that takes long. @throws StoppedEarly */
+  endIfStopped(): void;
 }
 
 /** @returns `facts`: what the ready file gets */
-async function run(config: StandaloneConfig, { log, metrics, releasers }: ProcessResources): Promise<{ readiness: Readiness; facts: object }> {
+async function run(config: StandaloneConfig, { log, metrics, releasers, endIfStopped }: ProcessResources): Promise<{ readiness: Readiness; facts: object }> {
   await refuseForeignFolder(config.dataFolder);
   const folder = await lockDataFolder(config.dataFolder);
   releasers.add('data folder', () => folder.release());
@@ -99,11 +121,13 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Proces
   const openDatabase = once(async () => {
     const opened = await openPglite({ folder: join(config.dataFolder, 'database'), onPanic: (error) => exitOnPanic(error, log, config.dataFolder) });
     releasers.add('database', () => opened.close());
+    endIfStopped();
     await migrate(opened);
     return opened;
   });
   const load = () => loadConfiguration(config, { environment, given, database: openDatabase });
   const { router, bundle, living, platform } = await keepRouter(config.routerConfigPath, load, { environment, log, metrics, releasers });
+  endIfStopped();
   const routerConfig = router.config;
   const entry = agentEntryOf(bundle.body.manifest, config.agentPublicUrl);
   if (config.logLevel === null) log.setLevel(bundle.body.manifest.agent_config.runtime.log_level);
@@ -119,6 +143,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Proces
   });
   releasers.add('tracing', () => tracing.stop());
   const database = await openDatabase();
+  endIfStopped();
   await storeBundle(database, bundle);
   const bus = await openMemoryBus({ database, clock: systemClock, log });
   releasers.add('bus', () => bus.close());
@@ -126,6 +151,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Proces
   releasers.add('cache', () => cache.close());
   const poster = openOutbound(environment).openPoster({ rules: { allowHosts: config.outboundAllowHosts } });
   releasers.add('guarded poster', () => poster.close());
+  endIfStopped();
 
   const agent = { id: bundle.body.manifest.id, apiKey: agentApiKey(bundle, environment), bundleHash: bundle.hash };
   const deps = {
@@ -149,6 +175,7 @@ async function run(config: StandaloneConfig, { log, metrics, releasers }: Proces
     tracing,
   };
   const { routerUrl, agentUrl } = await startStandalone(deps, ports, releasers);
+  endIfStopped();
   readiness.booted([busCheck(bus), databaseCheck(database)]);
   const routerKeys = routerKeyLocations(routerConfig, given);
   const managementKeys = routerKeyLocations(routerConfig, given, { management: true });

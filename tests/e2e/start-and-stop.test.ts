@@ -1,12 +1,14 @@
-import { readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type CallbackReceiver, openCallbackReceiver } from '../helpers/callback-receiver.ts';
 import { eventually } from '../helpers/eventually.ts';
+import { freeFolder } from '../helpers/free-folder.ts';
 import { CTRL_C, inTerminal } from '../helpers/in-terminal.ts';
 import { openStream } from '../helpers/open-stream.ts';
-import { type Standalone, startStandalone } from '../helpers/start-standalone.ts';
+import { runProgram } from '../helpers/run-program.ts';
+import { builtProgram, fewerWasmTiers, type Standalone, startStandalone } from '../helpers/start-standalone.ts';
 import { casesOfToday } from '../helpers/tier.ts';
 
 const CLEAN = { code: 0, signal: null };
@@ -34,6 +36,22 @@ describe('stopping', () => {
 
     expect(await standalone.program.exited).toEqual({ code, signal: null });
     await expect(text).rejects.toThrow();
+  });
+});
+
+describe('stopping during the start', () => {
+  it.each(casesOfToday(['SIGINT', 'SIGTERM'] as const))('closes what is open at %s, and exits with 0', async (signal) => {
+    const dataDir = join(await freeFolder('data'), 'data');
+    const ports = { ROUTER_PORT: '0', AGENT_PORT: '0' };
+    const program = runProgram(builtProgram, { env: { ...fewerWasmTiers, ...ports, DATA_DIR: dataDir } });
+    const lock = join(dataDir, 'switchyard.lock');
+    await eventually(() => existsSync(lock));
+    program.signal(signal);
+
+    expect(await program.exited).toEqual(CLEAN);
+    expect(program.output()).toContain(`${signal}: ending the start`);
+    expect(program.output()).toContain('Stopped.');
+    expect(existsSync(lock)).toBe(false);
   });
 });
 
