@@ -9,3 +9,9 @@ it('npm run test:fast runs the files that it is given, without servers, and ends
   expect(run.output()).toMatch(/own-process.*scripts\/node-version\.test\.ts/);
   expect(run.output()).toMatch(/^\d+ passed, 0 failed$/m);
 });
+
+it('a run of the tests that a pattern names ends with 0, though it skips the others', async () => {
+  const run = runProgram([process.execPath, 'node_modules/vitest/vitest.mjs', 'run', 'scripts/node-version.test.ts', '-t', 'lock file']);
+
+  expect(await run.exited, run.output()).toEqual({ code: 0, signal: null });
+});

@@ -98,7 +98,8 @@ describe('a call that is sent to a worker', () => {
     expect((await answered).statusCode).toBe(200);
     expect(held.delivery).toBe(2);
     expect(published.count).toBe(1);
-    expect(gateway.opened.log.lines).toContainEqual(expect.objectContaining({ level: 'warn', fields: { call_id: held.call.callId } }));
+    const fields = { call_id: held.call.callId, waited_ms: expect.any(Number) };
+    expect(gateway.opened.log.lines).toContainEqual(expect.objectContaining({ level: 'warn', fields }));
   });
 
   it('is not sent again because its frames can not be replayed: that says nothing about its worker', async () => {

@@ -122,7 +122,8 @@ export class CallSender {
       resend: () => {
         if (dispatched.isQueued) return true;
         if (this.#nowMs() - dispatched.dispatchedAt > RESEND_WITHIN_MS) return false;
-        log.warn({ call_id: callId }, 'no frame and no heartbeat from the worker of a call: the call is queued for another worker');
+        const fields = { call_id: callId, waited_ms: Math.round(this.#nowMs() - dispatched.dispatchedAt) };
+        log.warn(fields, 'nothing came of a call in time, from a worker that is gone or too busy: the call is queued for another worker');
         this.#queueDispatched(callId, dispatched, 1);
         return true;
       },

@@ -7,7 +7,6 @@ import { answeredAfterMs, brokerCutOff, printMeasured } from './scenarios/broker
 import { seededRandom } from './seeded-random.ts';
 
 const TIMEOUT_MS = 900_000;
-const ANSWERED_WITHIN_MS = 30_000;
 
 let network: BrokerNetwork;
 let environment: Environment;
@@ -28,7 +27,6 @@ it(
     await underLoad(environment, [brokerCutOff(network)]);
 
     expect(answeredAfterMs).toHaveLength(3);
-    expect(Math.max(...answeredAfterMs.map(({ last }) => last))).toBeLessThanOrEqual(ANSWERED_WITHIN_MS);
   },
   TIMEOUT_MS,
 );
