@@ -7,7 +7,7 @@ const LINGER_MS = 30_000;
 const LINGER_BYTES = 64 * 1_024 * 1_024;
 const CHECK_EVERY_MS = 50;
 
-export interface LingerLimits {
+interface LingerLimits {
   forMs: number;
   bytes: number;
 }

@@ -16,6 +16,7 @@ export class RereadFile<Content> {
   #former: Content | null = null;
   #version = '';
   #checkedAtMs = Number.NEGATIVE_INFINITY;
+  #failure: string | null = null;
 
   /** @param parse returns null for a content that is not to be used */
   constructor(path: string, clock: Clock, parse: (text: string) => Content | null) {
@@ -27,6 +28,11 @@ export class RereadFile<Content> {
   /** The last two contents that were read, newest first: requests with the former may still be in flight. */
   get recent(): readonly Content[] {
     return [this.#content, this.#former].flatMap((content) => (content === null ? [] : [content]));
+  }
+
+  /** Code of the system's error when the last read failed, such as `ENOENT`; null: it did not. */
+  get failure(): string | null {
+    return this.#failure;
   }
 
   /** Null when none could be read yet. */
@@ -42,6 +48,7 @@ export class RereadFile<Content> {
   #refresh(): void {
     try {
       const { mtimeMs, size, ino } = statSync(this.#path);
+      this.#failure = null;
       const version = `${mtimeMs}.${size}.${ino}`;
       if (version === this.#version) return;
       const content = this.#parse(readFileSync(this.#path, 'utf8'));
@@ -49,8 +56,8 @@ export class RereadFile<Content> {
       this.#former = this.#content;
       this.#content = content;
       this.#version = version;
-    } catch {
-      // As with a content that can't be parsed.
+    } catch (error) {
+      this.#failure = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
     }
   }
 }

@@ -7,8 +7,13 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 function openConnection(bytesRead = 0) {
-  const stream = { bytesRead, destroyed: false, destroy: () => Object.assign(stream, { destroyed: true }) };
-  return stream;
+  return {
+    bytesRead,
+    destroyed: false,
+    destroy() {
+      this.destroyed = true;
+    },
+  };
 }
 
 function watched() {

@@ -35,8 +35,10 @@ export function credentialOf(access: BedrockAccess, baseUrl: string, clock: Cloc
     headers: {},
     async sign(path, body) {
       const credentials = reread.current();
-      if (credentials === null)
-        throw new SwitchyardError('router.provider_misconfigured', `the credentials file of the provider has none of the profile ${profile} that can be read`);
+      if (credentials === null) {
+        const why = reread.failure === null ? `has none of the profile ${profile} that can be read` : `can't be read (${reread.failure})`;
+        throw new SwitchyardError('router.provider_misconfigured', `the credentials file of the provider ${why}`);
+      }
       return sign(credentials, path, body);
     },
     secrets: () => reread.recent.flatMap(secretsOf),
