@@ -178,7 +178,10 @@ describe('an item of any kind', () => {
     await deliver(given({}, 5));
     expect({ settled, commands }).toEqual({ settled: ['nak 1000', 'nak 0'], commands: [] });
     expect(warned).toEqual([
-      [{ effect_id: 'eff_1', lease: 'lost', kind: 'tool', message_id: 'eff_1', delivery: 5, loop_late_ms: expect.any(Number) }, 'a work item whose lease was lost is left to its next delivery'],
+      [
+        { effect_id: 'eff_1', lease: 'lost', kind: 'tool', message_id: 'eff_1', delivery: 5, loop_late_ms: expect.any(Number) },
+        'a work item whose lease was lost is left to its next delivery',
+      ],
     ]);
     expect(counted).toEqual([
       ['redeliveries', { kind: 'tool' }],
