@@ -101,7 +101,7 @@ export interface StoredCommand {
 
 export type WorkKind = (typeof workKinds)[number];
 /** Their publishers keep the items and learn of their progress, so they can be dispatched. */
-export type DispatchedKind = Extract<WorkKind, 'router.call'>;
+export type DispatchedKind = Extract<WorkKind, 'router.call' | 'router.turn'>;
 
 /**
  * At least once: items are redelivered after the death of a worker, a lost lease or a nak, so handlers must be idempotent. Dispatched items are delivered at

@@ -15,7 +15,13 @@ interface WorkQueueRow {
 /** Every kind of work: streams, consumers, permissions and queue depths derive from these rows. */
 export const workQueues = {
   /** Model calls of turns and runs. */
-  'router.turn': { pattern: 'work.router.turn', consumer: 'router-turn', publish: ['actor-host'], read: ['router-worker'], admits: ['agent-gateway'] },
+  'router.turn': {
+    pattern: 'work.router.turn',
+    consumer: 'router-turn',
+    publish: ['actor-host', 'router-worker'],
+    read: ['router-worker'],
+    admits: ['agent-gateway'],
+  },
   /** Model calls of the router's clients, of agent gateways for webhooks, and of actor hosts that evaluate documents. */
   'router.call': {
     pattern: 'work.router.call',

@@ -8,10 +8,13 @@ export interface HostTimes {
   dropAfterMs: number;
   /** Without the broker for this long, while another host has it, a host releases its partitions to those that have it. */
   cutOffMs: number;
+  /** A dispatched call that no heartbeat of a worker has named for this long is lost. */
+  callSilenceMs: number;
 }
 
 /**
  * `cutOffMs` is longer than a reconnect or a broker's restart, and less than the 15 s after which NATS closes a silent connection: it counts from the last
- * reply to the host's own questions, one per beat (bus-contact.ts), so no ping needs to fail first.
+ * reply to the host's own questions, one per beat (bus-contact.ts), so no ping needs to fail first. `callSilenceMs` is three heartbeats of a worker, and longer
+ * than the lease of what it has begun (`dispatchedLeaseMs`).
  */
-export const hostTimes: HostTimes = { beatMs: 1_000, expiresAfterMs: 5_000, dropAfterMs: 4_000, cutOffMs: 10_000 };
+export const hostTimes: HostTimes = { beatMs: 1_000, expiresAfterMs: 5_000, dropAfterMs: 4_000, cutOffMs: 10_000, callSilenceMs: 6_000 };

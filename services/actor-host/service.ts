@@ -114,6 +114,8 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
     clock,
     log,
     workOf: (kind) => effects.kind(kind).work,
+    callSilenceMs: times.callSilenceMs,
+    cursorOf: (partition) => loop.mailboxOf(partition)?.claim.cursor ?? null,
     render: (effect, republished) =>
       effects.render(effect, republished, { runs: store.runs, turns: turnRows, histories, customers, bundleOf, evaluationsOf, epochOf, settings: config }),
     onRowsDone: () => loop.flushRows(),

@@ -1,4 +1,4 @@
-import type { StoredCommand, WorkKind } from '../../bus/bus.ts';
+import type { StoredCommand, WorkItem, WorkKind } from '../../bus/bus.ts';
 import type { Process, Scheduler, SimulatedTimer } from './scheduler.ts';
 
 /** The deduplication windows of both streams, as they are declared. */
@@ -30,6 +30,10 @@ export interface Consumer {
   ackWaitMs: number;
   inFlight: number;
   take(item: QueuedItem, lease: number): void;
+  /** Begins a dispatched item. */
+  begin(item: WorkItem): void;
+  /** Puts a dispatched item on the queue, by the bus of the consumer. */
+  store(item: Pick<QueuedItem, 'kind' | 'messageId' | 'body'>, earlierDeliveries: number): Promise<unknown>;
 }
 
 /** An item that may be delivered to a consumer. */
@@ -59,6 +63,8 @@ export interface Follower {
 export interface BrokerWatch {
   appended(entry: LogEntry): void;
   published(kind: WorkKind, messageId: string, body: string): void;
+  /** Sent, and stored nowhere. */
+  dispatched(messageId: string, body: string): void;
   handed(item: QueuedItem, consumer: Consumer): void;
   acked(item: QueuedItem): void;
   noticePublished(process: Process, subject: string, body: string): void;
@@ -165,6 +171,21 @@ export class ModelBroker {
     this.#seenItems.set(wireId, nowMs);
     this.items.push({ kind, messageId, body, publishedAtMs: nowMs, delivery: earlierDeliveries, lease: 0, deliveredAtMs: 0, state: 'ready', timer: null });
     return { duplicate: false };
+  }
+
+  /** Those that a dispatch may be delivered to. */
+  listeners(kind: WorkKind): Consumer[] {
+    return this.consumers.filter((consumer) => consumer.kind === kind && consumer.process.state !== 'dead' && !this.isCutOff(consumer.process));
+  }
+
+  dispatched(messageId: string, body: string): void {
+    this.#watch.dispatched(messageId, body);
+  }
+
+  /** A dispatch is begun: it is delivered once. */
+  handDispatched(consumer: Consumer, { kind, messageId, body }: Pick<QueuedItem, 'kind' | 'messageId' | 'body'>): void {
+    const { nowMs: publishedAtMs } = this.#scheduler;
+    this.#watch.handed({ kind, messageId, body, publishedAtMs, delivery: 1, lease: 0, deliveredAtMs: publishedAtMs, state: 'gone', timer: null }, consumer);
   }
 
   /** Each item that could be delivered now, with its consumer. */

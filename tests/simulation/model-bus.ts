@@ -1,11 +1,13 @@
 import type { Bus, CommandLog, LogPosition, StoredCommand, WorkItem, WorkQueue } from '../../bus/bus.ts';
 import { maxDispatchBytes } from '../../bus/dispatch-limits.ts';
+import { dispatchedItem, dispatchedLeaseMs } from '../../bus/dispatched-item.ts';
 import { CommandReader } from '../../bus/nats/commands/command-reader.ts';
 import { LogFingerprint } from '../../bus/nats/commands/log-fingerprint.ts';
 import type { StoredPublish } from '../../bus/nats/connection/stored-publish.ts';
 import { itemStore } from '../../bus/nats/work/store-item.ts';
 import { fingerprintOf, hasFingerprint } from '../../bus/position-fingerprint.ts';
 import { addresses, subjectOf } from '../../bus/subjects.ts';
+import { textOfUtf8 } from '../../bus/text-of-utf8.ts';
 import { SwitchyardError } from '../../shared/errors/switchyard-error.ts';
 import { silentLog } from '../../shared/telemetry/log.ts';
 import { brokerLost } from './broker-lost.ts';
@@ -210,7 +212,7 @@ class ModelFeed implements Follower {
 }
 
 function workQueueOf(options: BusOptions, publish: StoredPublish | null): WorkQueue {
-  const { broker, process } = options;
+  const { scheduler, broker, process } = options;
   const ask = askerOf(options);
   const itemOf = (item: QueuedItem, lease: number, ackWaitMs: number): WorkItem => {
     let isSettled = false;
@@ -231,20 +233,24 @@ function workQueueOf(options: BusOptions, publish: StoredPublish | null): WorkQu
         }),
     };
   };
+  const store: WorkQueue['publish'] =
+    publish === null ? (kind, messageId, body, earlier) => ask(`publish ${kind}`, () => broker.publish(kind, messageId, body, earlier)) : itemStore(publish);
+  const refusals = new Set<(messageId: string) => void>();
   return {
-    publish:
-      publish === null ? (kind, messageId, body, earlier) => ask(`publish ${kind}`, () => broker.publish(kind, messageId, body, earlier)) : itemStore(publish),
+    publish: store,
     consume(kind, { concurrency, ackWaitMs }, handler) {
       const consumer: Consumer = {
         ...{ process, kind, concurrency, ackWaitMs, inFlight: 0 },
-        take(item, lease) {
+        take: (item, lease) => consumer.begin(itemOf(item, lease, ackWaitMs)),
+        begin(item) {
           consumer.inFlight += 1;
-          handler(itemOf(item, lease, ackWaitMs))
+          handler(item)
             .catch(() => {})
             .finally(() => {
               consumer.inFlight -= 1;
             });
         },
+        store: ({ messageId, body }, earlierDeliveries) => store(kind, messageId, body, earlierDeliveries),
       };
       broker.consumers.push(consumer);
       return {
@@ -253,12 +259,59 @@ function workQueueOf(options: BusOptions, publish: StoredPublish | null): WorkQu
         },
       };
     },
-    dispatch: unused,
+    dispatch(kind, messageId, bytes) {
+      if (process.state === 'dead') return;
+      const sent: Dispatched = { kind, messageId, body: textOfUtf8(bytes), publishedAtMs: Date.now() };
+      broker.dispatched(messageId, sent.body);
+      // What a process has sent when it is killed may still arrive.
+      scheduler.post(broker.process, `sent by ${process.id}`, `receives what ${process.id} has sent`, () => {
+        if (broker.isCutOff(process)) return;
+        const consumers = broker.listeners(kind);
+        if (consumers.length > 0) return deliverDispatched(options, scheduler.chance.pick(consumers), sent);
+        scheduler.post(process, `refusals of ${process.id}`, 'receives a refusal', () => {
+          for (const refused of refusals) refused(messageId);
+        });
+      });
+    },
     maxDispatchBytes,
-    onRefused: () => ({ stop: async () => {} }),
+    onRefused(handler) {
+      refusals.add(handler);
+      return { stop: async () => void refusals.delete(handler) };
+    },
     // The model loses its queue only together with its log.
     createdAtMs: async () => 0,
     onRestart: () => ({ stop: async () => {} }),
     depths: unused,
   };
+}
+
+interface Dispatched extends Pick<QueuedItem, 'kind' | 'messageId' | 'body'> {
+  publishedAtMs: number;
+}
+
+/** As the driver does (work-consumer.ts): a process that was paused knows that what it reads may have been delivered since. */
+function deliverDispatched({ scheduler, broker, ...options }: BusOptions, consumer: Consumer, dispatched: Dispatched): void {
+  const { process, ackWaitMs } = consumer;
+  const sentAtMs = scheduler.nowMs;
+  scheduler.post(process, `dispatches to ${process.id}`, 'receives a call', () => {
+    if (!broker.consumers.includes(consumer)) return;
+    const store = (earlierDeliveries: number) => consumer.store(dispatched, earlierDeliveries);
+    const ageMs = scheduler.nowMs - sentAtMs;
+    if (consumer.inFlight >= consumer.concurrency) return void store(0).catch(() => {});
+    if (ageMs >= dispatchedLeaseMs(ackWaitMs)) return;
+    const ask = askerOf({ ...options, scheduler, broker, process });
+    broker.handDispatched(consumer, dispatched);
+    consumer.begin(
+      dispatchedItem({
+        ...{ ...dispatched, ackWaitMs, deliveredAt: performance.now() - ageMs, log: silentLog },
+        assertOpen: () => {},
+        confirmConnected: () => {
+          const askedAtMs = performance.now();
+          return ask('ping', () => askedAtMs);
+        },
+        store: () => store(1),
+        stopping: new AbortController().signal,
+      }),
+    );
+  });
 }

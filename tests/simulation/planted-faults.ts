@@ -62,8 +62,22 @@ export const plantedFaults: readonly PlantedFault[] = [
     caughtAt: 5,
     patch: {
       file: 'actors/runtime/publish/outbox.ts',
-      find: 'await bus.work.publish(workOf(effect.kind), id, body);',
-      replace: 'this.#markDone(effect);\n      await bus.work.publish(workOf(effect.kind), id, body);',
+      find: 'await bus.work.publish(workOf(effect.kind), id, body, queued?.earlierDeliveries ?? 0);',
+      replace: 'this.#markDone(effect);\n      await bus.work.publish(workOf(effect.kind), id, body, queued?.earlierDeliveries ?? 0);',
+    },
+  },
+  {
+    name: 'a lost dispatch that is never sent again',
+    caughtAt: 1,
+    patch: { file: 'actors/runtime/publish/dispatched-effects.ts', find: 'onLost(effect);', replace: 'effect;' },
+  },
+  {
+    name: 'a dispatched call marked as published',
+    caughtAt: 1,
+    patch: {
+      file: 'actors/runtime/publish/outbox.ts',
+      find: "failPoint('outbox.dispatched');",
+      replace: "failPoint('outbox.dispatched');\n        this.#markDone(effect);",
     },
   },
   { name: 'redelivered work begun without reading its effect', caughtAt: 9, options: { busOfWorker: (bus) => withItems(bus, unmarked) } },

@@ -24,12 +24,12 @@ import { type Environment, TOOLS } from './environment.ts';
 import type { Process } from './scheduler.ts';
 
 /** Intervals five times a host's defaults, so that minutes cost few steps; in the same order of size. */
-const TIMES = { beatMs: 5_000, expiresAfterMs: 25_000, dropAfterMs: 20_000, cutOffMs: 30_000 };
+const TIMES = { beatMs: 5_000, expiresAfterMs: 25_000, dropAfterMs: 20_000, cutOffMs: 30_000, callSilenceMs: 15_000 };
 const PURGE_EVERY_MS = 15_000;
 const COALESCE_MS = 5_000;
 const TURN_TIMEOUT_MS = 40_000;
-/** The longest interval at which a worker can ask for the interest in its calls within their time. */
-const ASK_MS = 8_000;
+/** Between two heartbeats of a worker: three are the silence at which a call counts as lost. */
+const ASK_MS = 5_000;
 const MAX_ATTEMPTS = 3;
 const CONCURRENCY = 4;
 const BODY_BYTES = 1_000_000;

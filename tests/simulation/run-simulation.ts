@@ -217,12 +217,14 @@ async function comeToRest(simulation: Simulation): Promise<string[]> {
   if (simulation.workers.length === 0) await simulation.startWorker();
   await scheduler.step(processOf(simulation), 'gateway finishes', () => gateway.finish());
   let conflicts: string[] = [];
-  const untilMs = scheduler.nowMs + MOST_QUIET_MS;
+  const restsSinceMs = scheduler.nowMs;
+  const untilMs = restsSinceMs + MOST_QUIET_MS;
   const untilSteps = scheduler.steps + MOST_QUIET_STEPS;
   while (scheduler.nowMs < untilMs && scheduler.steps < untilSteps) {
     // A host whose start failed is restarted, as by a process supervisor.
     if (simulation.hosts.every(({ isLeaving }) => isLeaving)) await simulation.startHost();
     await drain(simulation, untilSteps);
+    simulation.watch.checkSilence(restsSinceMs);
     if (simulation.outstanding().length === 0) {
       simulation.askOwners();
       await drain(simulation, untilSteps);

@@ -180,6 +180,7 @@ export class Simulation {
     this.scheduler.note(`${process.id} dies`);
     this.counts.kills += 1;
     this.workers.splice(this.workers.indexOf(process), 1);
+    this.watch.lost(process);
     this.broker.forget(process);
     this.scheduler.kill(process, { evenSent: false });
   }

@@ -38,11 +38,17 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
   readonly timerKeys = new Set<string>();
   /** Of redelivered items: whether their effect was over at the delivery, by process and effect. */
   readonly #overAtDelivery = new Map<string, boolean>();
+  /** Dispatched calls that no worker has, and since when. */
+  readonly #silentSinceMs = new Map<string, number>();
+  /** The last change of an owner. */
+  #acquiredAtMs = 0;
+  /** Which worker has begun a dispatched call. */
+  readonly #workerOf = new Map<string, Process>();
   /** The hosts that answer for a partition at the end. */
   readonly owners = new Map<number, string[]>();
   /** Deletions and changes of stored events. */
   readonly logs: LogWatch;
-  readonly counts = { commits: 0, takes: 0, fenced: 0, notices: 0, redeliveries: 0 };
+  readonly counts = { commits: 0, takes: 0, fenced: 0, notices: 0, redeliveries: 0, dispatches: 0 };
 
   constructor(scheduler: Scheduler, tables: ModelTables) {
     this.#scheduler = scheduler;
@@ -57,6 +63,7 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
   /** Partitions were acquired. */
   acquired(count: number): void {
     this.counts.takes += count;
+    if (count > 0) this.#acquiredAtMs = this.#scheduler.nowMs;
   }
 
   /** @param plan as it is sent: its claims change until it is executed */
@@ -126,11 +133,38 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
 
   published(kind: WorkKind, messageId: string, body: string): void {
     if (kind === 'router.turn') this.logs.prompted(messageId, body);
+    this.#silentSinceMs.delete(messageId);
+    this.#workerOf.delete(messageId);
     this.#published.add(messageId);
     if (!this.#tables.effects.has(messageId)) this.breach('work', `${messageId} was published before its effect was stored`);
   }
 
+  dispatched(messageId: string, body: string): void {
+    this.logs.prompted(messageId, body);
+    this.counts.dispatches += 1;
+    if (!this.#tables.effects.has(messageId)) this.breach('work', `${messageId} was dispatched before its effect was stored`);
+    if (this.#isOpen(messageId)) this.#silentSinceMs.set(messageId, this.#scheduler.nowMs);
+  }
+
+  /** A worker was killed: the owners of what it had must notice. */
+  lost(worker: Process): void {
+    for (const [effectId, process] of this.#workerOf) if (process === worker) this.#silentSinceMs.set(effectId, this.#scheduler.nowMs);
+  }
+
+  /** @param sinceMs since when all processes run and are connected */
+  checkSilence(sinceMs: number): void {
+    for (const [effectId, atMs] of this.#silentSinceMs) {
+      if (!this.#isOpen(effectId)) this.#silentSinceMs.delete(effectId);
+      else if (this.#scheduler.nowMs - Math.max(atMs, sinceMs, this.#acquiredAtMs) > MOST_SILENCE_MS) {
+        this.#silentSinceMs.delete(effectId);
+        this.breach('dispatch', `${effectId} was lost, and was not sent again`);
+      }
+    }
+  }
+
   handed(item: QueuedItem, consumer: Consumer): void {
+    this.#silentSinceMs.delete(item.messageId);
+    if (item.state === 'gone') this.#workerOf.set(item.messageId, consumer.process);
     const isMarked = item.delivery > 1 || item.body.includes('"republished":true');
     if (item.delivery > 1) this.counts.redeliveries += 1;
     const key = `${consumer.process.id} ${item.messageId}`;
@@ -198,6 +232,8 @@ function withoutMetadata(body: unknown): string | undefined {
   return typeof body === 'string' ? JSON.stringify({ ...(JSON.parse(body) as object), metadata: null }) : undefined;
 }
 
+/** The owner notices after a silence of 15 s, by ticks. */
+const MOST_SILENCE_MS = 25_000;
 /** Bound of the clocks' errors. */
 export const MOST_SKEW_MS = 3_000;
 

@@ -63,12 +63,21 @@ const agentStates = new AgentStateCache({
   },
 });
 
+const nothing = () => ({ stop: async () => {} });
+
 function newOutbox(): Outbox {
   return new Outbox({
-    bus: { notices: { publish: () => {} }, work: { publish: async () => ({ duplicate: false }) } } as unknown as Bus,
+    bus: {
+      notices: { publish: () => {} },
+      work: { publish: async () => ({ duplicate: false }), dispatch: () => {}, maxDispatchBytes: () => 1_000_000, onRefused: nothing },
+      isReady: () => true,
+      onReconnect: nothing,
+    } as unknown as Bus,
     clock: systemClock,
     log: silentLog,
-    workOf: () => 'router.turn',
+    workOf: () => 'tool',
+    callSilenceMs: 60_000,
+    cursorOf: () => null,
     render: async () => '',
     onRowsDone: () => {},
     fail: () => {},

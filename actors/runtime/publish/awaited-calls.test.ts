@@ -32,7 +32,17 @@ describe('a worker that asks for the interest in its calls', () => {
     await migrate(database);
     bus = await openMemoryBus({ database, clock: systemClock });
     const never = () => expect.fail('nothing is published');
-    outbox = new Outbox({ bus, clock: systemClock, log: silentLog, workOf: never, render: never, onRowsDone: never, fail: never });
+    outbox = new Outbox({
+      bus,
+      clock: systemClock,
+      log: silentLog,
+      workOf: never,
+      callSilenceMs: 60_000,
+      cursorOf: never,
+      render: never,
+      onRowsDone: never,
+      fail: never,
+    });
     answering = replyForCalls({ bus, outbox, epochOf: (partition) => partition + 1, log: silentLog });
     answers = [];
     bus.notices.subscribe('held.w1', (_subject, body) => {

@@ -24,6 +24,7 @@ export function replyForCalls({ bus, outbox, epochOf, log }: ReplyDeps): Subscri
       if (epoch === undefined || !outbox.hasLoaded(partition)) return;
       try {
         const { workerId, question, calls } = heartbeat.parse(JSON.parse(body));
+        outbox.onHeartbeat(calls);
         const reply: InterestReply = { v: 1, from: String(partition), question, calls: calls.filter((callId) => outbox.isOpen(callId)), epoch };
         bus.notices.publish(subjectOf(addresses.interestReplies, workerId), JSON.stringify(reply));
       } catch (error) {

@@ -19,6 +19,21 @@ const effect: EffectRow = {
   inputs: { template: 'compose@1', bundleHash: 'b', upToOffset: 0, deadlineAtMs: Number.MAX_SAFE_INTEGER, traceparent: null },
 };
 
+/** No dispatch is lost. */
+const silence = { callSilenceMs: 60_000, cursorOf: () => 0 };
+
+/** @param work with which the case is about */
+function busWith(work: object): Bus {
+  const nothing = () => ({ stop: async () => {} });
+  return {
+    work: { maxDispatchBytes: () => 1_000_000, onRefused: nothing, ...work },
+    notices: { publish: vi.fn() },
+    commands: { lastOf: async () => 0 },
+    isReady: () => true,
+    onReconnect: nothing,
+  } as unknown as Bus;
+}
+
 describe('the outbox', () => {
   beforeEach(() => {
     vi.useFakeTimers();
@@ -32,19 +47,20 @@ describe('the outbox', () => {
     const publish = vi.fn(() => new Promise<void>((resolve) => (ack = resolve)));
     const onRowsDone = vi.fn();
     const outbox = new Outbox({
-      bus: { work: { publish }, notices: { publish: vi.fn() } } as unknown as Bus,
+      bus: busWith({ publish }),
       clock: systemClock,
       log: silentLog,
       workOf: (kind) => effects.kind(kind).work,
+      ...silence,
       render: async () => '{}',
       onRowsDone,
       fail: () => expect.fail('nothing has failed'),
     });
     const plan = new CommitPlan();
-    plan.openEffect({ ...effect, state: 'open' });
+    plan.openEffect({ ...effect, kind: 'tool-call', state: 'open' });
     outbox.release(plan, new Set([1]));
     await vi.advanceTimersByTimeAsync(60_000);
-    expect(publish).toHaveBeenCalledExactlyOnceWith('router.turn', 'trn_1-1', '{}');
+    expect(publish).toHaveBeenCalledExactlyOnceWith('tool', 'trn_1-1', '{}', 0);
     expect([onRowsDone.mock.calls.length, outbox.hasDone]).toEqual([0, false]);
 
     ack();
@@ -61,8 +77,8 @@ describe('the outbox', () => {
   it('reports an effect at once that this release can not render, and tries it no more', async () => {
     const render = vi.fn(async () => Promise.reject(new Unrenderable('another template')));
     const fail = vi.fn();
-    const bus = { work: { publish: () => expect.fail('nothing is published') }, notices: { publish: vi.fn() } } as unknown as Bus;
-    const outbox = new Outbox({ bus, clock: systemClock, log: silentLog, workOf: () => 'router.turn', render, onRowsDone: vi.fn(), fail });
+    const bus = busWith({ publish: () => expect.fail('nothing is published'), dispatch: () => expect.fail('nothing is dispatched') });
+    const outbox = new Outbox({ bus, clock: systemClock, log: silentLog, workOf: () => 'router.turn', ...silence, render, onRowsDone: vi.fn(), fail });
     const plan = new CommitPlan();
     plan.openEffect({ ...effect, state: 'open' });
     outbox.release(plan, new Set([1]));
@@ -80,10 +96,11 @@ describe('an outbox whose queue was lost', () => {
   function outboxOn(effects: OpenEffect[]) {
     const published: string[] = [];
     const outbox = new Outbox({
-      bus: { work: { publish: async (_: string, id: string, body: string) => published.push(`${id} ${body}`) }, notices: {} } as unknown as Bus,
+      bus: busWith({ publish: async (_: string, id: string, body: string) => published.push(`${id} ${body}`) }),
       clock: systemClock,
       log: silentLog,
-      workOf: () => 'router.turn',
+      workOf: () => 'tool',
+      ...silence,
       render: async (_, republished) => (republished ? 'again' : 'first'),
       onRowsDone: () => {},
       fail: () => expect.fail('nothing has failed'),
@@ -122,10 +139,11 @@ describe('an outbox whose queue was lost', () => {
 describe('an outbox with effects of a release before', () => {
   it('has their rows deleted, also when they end before their publish is acknowledged', async () => {
     const outbox = new Outbox({
-      bus: { work: { publish: () => new Promise(() => {}) }, notices: {} } as unknown as Bus,
+      bus: busWith({ publish: () => new Promise(() => {}) }),
       clock: systemClock,
       log: silentLog,
-      workOf: () => 'router.turn',
+      workOf: () => 'tool',
+      ...silence,
       render: async () => '{}',
       onRowsDone: () => {},
       fail: () => expect.fail('nothing has failed'),

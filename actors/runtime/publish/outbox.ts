@@ -1,6 +1,6 @@
 import type { Bus, WorkKind } from '#bus/bus.ts';
 import type { NoticeMessage, ReplyMessage } from '#bus/messages/session.ts';
-import { addresses, subjectOf } from '#bus/subjects.ts';
+import { addresses, isToken, subjectOf } from '#bus/subjects.ts';
 import type { Clock } from '#shared/clock.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import { ObjectMap } from '#shared/object-map.ts';
@@ -11,6 +11,7 @@ import type { EffectRow } from '../../effects/effect-row.ts';
 import type { EffectStore } from '../../store/port/effect-store.ts';
 import type { CommitPlan } from '../apply/commit-plan.ts';
 import type { AfterCommit } from '../apply/commit-rows.ts';
+import { DispatchedEffects } from './dispatched-effects.ts';
 import { Unrenderable } from './unrenderable.ts';
 
 /** Larger notices omit their events, and readers fetch those by offset. */
@@ -24,13 +25,29 @@ const RETRY_LONGEST_MS = 5_000;
  * harmless: the queue dedupes by id, or the worker checks the effect's row.
  */
 const CLOCK_MARGIN_MS = 60_000;
+/** A longer one is stored as a blob, once. */
+const MAX_DISPATCH_BYTES = 512 * 1_024;
+
+/** How an effect that may be dispatched reaches its queue all the same. */
+interface Queued {
+  /** The item may have been on the bus. */
+  republished: boolean;
+  /** Dispatches that a worker may have got. */
+  earlierDeliveries: number;
+}
 
 interface Requested {
   effect: EffectRow;
-  republished: boolean;
+  /** Null: it is dispatched, if its kind is. */
+  queued: Queued | null;
   /** Before the next try; doubled each time. */
   pauseMs: number;
 }
+
+/** What may have been on the bus before. */
+const AGAIN: Queued = { republished: true, earlierDeliveries: 0 };
+/** Its effects are dispatched. */
+const DISPATCHED = 'router.turn';
 
 type EffectInPartition = Pick<EffectRow, 'id' | 'partition'>;
 
@@ -43,6 +60,10 @@ export interface OutboxDeps {
   log: Log;
   /** The queue of a kind of effect. */
   workOf(kind: string): WorkKind;
+  /** A dispatched call that no heartbeat has named for so long is lost. */
+  callSilenceMs: number;
+  /** Up to which command this host has committed; null: it does not own the partition. */
+  cursorOf(partition: number): number | null;
   /** `republished`: the item may have been on the bus before. */
   render(effect: EffectRow, republished: boolean): Promise<string>;
   /** Published effects wait for a commit that marks them. */
@@ -54,6 +75,9 @@ export interface OutboxDeps {
 /**
  * Publishes what follows from commits. A work item is published under the effect's id until the bus acknowledges it; only then its row is marked as
  * published, so after a crash the next owner finds it. The row of an effect that ends before is never marked: it is open no more (ADR 133). Notices, replies and aborts are sent once and may be lost; receivers check for themselves.
+ *
+ *   a model call ──dispatched──▶ a worker, which names it in heartbeats until its result is stored
+ *                     └─ refused, or lost ──▶ published as all others
  */
 export class Outbox {
   readonly #deps: OutboxDeps;
@@ -66,6 +90,7 @@ export class Outbox {
   readonly #loaded = new Set<number>();
   /** To be marked. */
   readonly #published = new ObjectMap<EffectInPartition>();
+  readonly #dispatched: DispatchedEffects;
   /** Effects with an outbox row of a release before. */
   readonly #withRow = new ObjectMap<EffectInPartition>();
   readonly #running = new SlotMap<Promise<void>>();
@@ -75,6 +100,15 @@ export class Outbox {
 
   constructor(deps: OutboxDeps) {
     this.#deps = deps;
+    const { bus, log, callSilenceMs: silenceMs, cursorOf } = deps;
+    this.#dispatched = new DispatchedEffects({
+      bus,
+      log,
+      silenceMs,
+      cursorOf,
+      onRefused: (effect) => this.#queueDispatched(effect, { republished: false, earlierDeliveries: 0 }),
+      onLost: (effect) => this.#queueDispatched(effect, { republished: true, earlierDeliveries: 1 }),
+    });
   }
 
   get openEffects(): number {
@@ -97,7 +131,8 @@ export class Outbox {
   }
 
   /**
-   * Publishes again, under the same ids: unpublished effects of acquired partitions, and those lost with a work queue.
+   * Publishes again, under the same ids: unpublished effects of acquired partitions, and those lost with a work queue. An unpublished call may be dispatched, and
+   * is published once no worker names it.
    * @param queueCreatedAtMs by the queue's clock
    * @returns the open effects
    */
@@ -108,7 +143,8 @@ export class Outbox {
       this.#open.set(effect.id, { id: effect.id, partition: effect.partition, kind: effect.kind });
       if (hasOutboxRow) this.#withRow.set(effect.id, { id: effect.id, partition: effect.partition });
       const isLost = effect.createdAtMs < queueCreatedAtMs + CLOCK_MARGIN_MS && !isClaimed;
-      if (isUnpublished || isLost) this.#request(effect, true);
+      if (isUnpublished && this.#isDispatchable(effect)) this.#dispatched.follow(effect);
+      else if (isUnpublished || isLost) this.#request(effect, AGAIN);
     }
     for (const partition of partitions) this.#loaded.add(partition);
     this.#pump();
@@ -117,14 +153,15 @@ export class Outbox {
 
   /**
    * Publishes all open effects again, under the same ids, to a replaced queue, which dedupes by id. Except claimed tool calls: a worker had begun
-   * them, and another would report `outcome_unknown` at once.
+   * them, and another would report `outcome_unknown` at once. And except dispatched calls: they were not lost with it.
    * @returns how many
    */
   async publishAgain(store: Pick<EffectStore, 'open'>, partitions: readonly number[]): Promise<number> {
     const stored = await store.open(partitions); // no fail point: reads
     // Except those closed meanwhile or with a publish outstanding.
-    const lost = stored.filter(({ effect: { id }, isClaimed }) => this.#open.has(id) && !this.#requested.has(id) && !isClaimed);
-    for (const { effect } of lost) this.#request(effect, true);
+    const isWaiting = (id: string) => this.#requested.has(id) || this.#dispatched.has(id);
+    const lost = stored.filter(({ effect: { id }, isClaimed }) => this.#open.has(id) && !isWaiting(id) && !isClaimed);
+    for (const { effect } of lost) this.#request(effect, AGAIN);
     this.#pump();
     return lost.length;
   }
@@ -135,12 +172,13 @@ export class Outbox {
     for (const effect of plan.effects.values()) {
       if (!owned.has(effect.partition) || effect.state !== 'open') continue;
       this.#open.set(effect.id, { id: effect.id, partition: effect.partition, kind: effect.kind });
-      this.#request(effect, false);
+      this.#request(effect, null);
     }
     for (const [id, { partition }] of plan.effectStates) {
       if (!owned.has(partition)) continue;
       this.#open.delete(id);
       this.#requested.delete(id);
+      this.#dispatched.delete(id);
       if (this.#withRow.has(id)) this.#markDone({ id, partition });
       else this.#published.delete(id);
     }
@@ -159,8 +197,14 @@ export class Outbox {
     return this.#published.size > 0;
   }
 
+  /** @param calls a worker has them */
+  onHeartbeat(calls: readonly string[]): void {
+    this.#dispatched.onHeartbeat(calls);
+  }
+
   forget(partition: number): void {
     this.#loaded.delete(partition);
+    this.#dispatched.forget(partition);
     for (const known of [this.#open, this.#published, this.#withRow])
       for (const effect of known.values()) if (effect.partition === partition) known.delete(effect.id);
     for (const { effect } of this.#requested.values()) if (effect.partition === partition) this.#requested.delete(effect.id);
@@ -171,7 +215,7 @@ export class Outbox {
     this.#stopped = true;
     if (this.#marking !== null) clearTimeout(this.#marking);
     for (const retry of this.#retries) clearTimeout(retry);
-    await Promise.all(this.#running.values()); // no fail point: waits
+    await Promise.all([this.#dispatched.stop(), ...this.#running.values()]); // no fail point: waits
   }
 
   #notifyAfter({ replies, notices, aborts }: AfterCommit, owned: ReadonlySet<number>): void {
@@ -201,9 +245,29 @@ export class Outbox {
     }
   }
 
-  #request(effect: EffectRow, republished: boolean): void {
-    this.#requested.set(effect.id, { effect, republished, pauseMs: RETRY_FIRST_MS });
+  #request(effect: EffectRow, queued: Queued | null): void {
+    this.#requested.set(effect.id, { effect, queued, pauseMs: RETRY_FIRST_MS });
     this.#queue.push(effect.id);
+  }
+
+  #queueDispatched(effect: EffectRow, queued: Queued): void {
+    if (!this.#open.has(effect.id)) return;
+    this.#request(effect, queued);
+    this.#pump();
+  }
+
+  #isDispatchable({ id, kind }: EffectRow): boolean {
+    return this.#deps.workOf(kind) === DISPATCHED && isToken(id);
+  }
+
+  /** @returns false: it is too long */
+  #dispatch(effect: EffectRow, body: string): boolean {
+    const { work } = this.#deps.bus;
+    const bytes = Buffer.from(body);
+    if (bytes.byteLength > Math.min(MAX_DISPATCH_BYTES, work.maxDispatchBytes())) return false;
+    this.#dispatched.follow(effect);
+    work.dispatch(DISPATCHED, effect.id, bytes);
+    return true;
   }
 
   #pump(): void {
@@ -225,18 +289,24 @@ export class Outbox {
     const { effect } = requested;
     try {
       workMarks.mark('effects');
-      const body = await render(effect, requested.republished);
+      const body = await render(effect, requested.queued?.republished ?? false);
       // Superseded while it was rendered.
       if (this.#requested.get(id) !== requested) return;
       failPoint('outbox.rendered');
-      await bus.work.publish(workOf(effect.kind), id, body);
+      const { queued } = requested;
+      if (queued === null && this.#isDispatchable(effect) && this.#dispatch(effect, body)) {
+        this.#requested.delete(id);
+        failPoint('outbox.dispatched');
+        return;
+      }
+      await bus.work.publish(workOf(effect.kind), id, body, queued?.earlierDeliveries ?? 0);
       failPoint('outbox.published');
       this.#requested.delete(id);
       if (this.#open.has(id)) this.#markDone(effect);
     } catch (error) {
       if (this.#requested.get(id) !== requested) return;
       // It may be on the bus: the worker has to check the effect's row first.
-      requested.republished = true;
+      requested.queued = { republished: true, earlierDeliveries: requested.queued?.earlierDeliveries ?? 0 };
       if (error instanceof Unrenderable || clock.nowMs() >= effect.inputs.deadlineAtMs) {
         this.#requested.delete(id);
         fail(effect, error);

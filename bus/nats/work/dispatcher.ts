@@ -8,7 +8,10 @@ import { addresses, isToken } from '../../subjects.ts';
 import { BoundedPublisher } from '../connection/bounded-publisher.ts';
 import type { NatsLink } from '../connection/link.ts';
 
-const subjects: Record<DispatchedKind, string> = { 'router.call': addresses.dispatchedCalls.pattern };
+const subjects: Record<DispatchedKind, string> = {
+  'router.call': addresses.dispatchedCalls.pattern,
+  'router.turn': addresses.dispatchedTurns.pattern,
+};
 
 /** That of nats-server. */
 const DEFAULT_MAX_PAYLOAD = 1024 * 1024;

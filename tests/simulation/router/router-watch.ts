@@ -106,6 +106,9 @@ export class RouterWatch implements BrokerWatch {
   }
 
   /** The broker recognises a repeat by its message id. */
+  /** Its dispatches are those of router-bus.ts. */
+  dispatched(): void {}
+
   published(kind: string, messageId: string, body: string): void {
     this.queued.add(messageId);
     if (kind === 'router.call' && (JSON.parse(body) as RouterCall).callId !== messageId) this.breach('message id', `a call was published as ${messageId}`);
