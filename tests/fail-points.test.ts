@@ -13,6 +13,7 @@ const WATCHED_FILES = [
   'actors/runtime/apply/commit-loop.ts',
   'actors/runtime/apply/commit-sender.ts',
   'actors/runtime/host.ts',
+  'actors/runtime/publish/dispatched-effects.ts',
   'actors/runtime/publish/outbox.ts',
   'actors/runtime/partitions/initialise-partitions.ts',
   'actors/runtime/partitions/unstarted-runs.ts',

@@ -14,7 +14,7 @@ import type { Timers } from './partitions/timers.ts';
 import type { Outbox } from './publish/outbox.ts';
 
 const WAIT = { timeout: 60_000 };
-const TIMES = { beatMs: 20, dropAfterMs: 100, expiresAfterMs: 10_000, cutOffMs: 60_000 };
+const TIMES = { beatMs: 20, dropAfterMs: 100, expiresAfterMs: 10_000, cutOffMs: 60_000, callSilenceMs: 6_000 };
 const subscription = { stop: async () => {}, ready: async () => {} };
 
 let host: Host | null = null;

@@ -91,7 +91,10 @@ export class DispatchedEffects {
   }
 
   #tick(): void {
-    if (!this.#deps.bus.isReady()) return this.#beginAnew();
+    if (!this.#deps.bus.isReady()) {
+      this.#beginAnew();
+      return;
+    }
     const unasked = new Map<number, Followed[]>();
     for (const followed of this.#followed.values()) {
       followed.ticks += 1;

@@ -296,7 +296,6 @@ export class Outbox {
       const { queued } = requested;
       if (queued === null && this.#isDispatchable(effect) && this.#dispatch(effect, body)) {
         this.#requested.delete(id);
-        failPoint('outbox.dispatched');
         return;
       }
       await bus.work.publish(workOf(effect.kind), id, body, queued?.earlierDeliveries ?? 0);
