@@ -154,7 +154,8 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
   /** @param sinceMs since when all processes run and are connected */
   checkSilence(sinceMs: number): void {
     for (const [effectId, atMs] of this.#silentSinceMs) {
-      if (!this.#isOpen(effectId)) this.#silentSinceMs.delete(effectId);
+      // A message that was deleted meanwhile can't be rendered: its check ends by its own timer.
+      if (!this.#isOpen(effectId) || effectId.endsWith('-moderation')) this.#silentSinceMs.delete(effectId);
       else if (this.#scheduler.nowMs - Math.max(atMs, sinceMs, this.#acquiredAtMs) > MOST_SILENCE_MS) {
         this.#silentSinceMs.delete(effectId);
         this.breach('dispatch', `${effectId} was lost, and was not sent again`);
