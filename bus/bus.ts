@@ -17,6 +17,11 @@ export interface Bus {
   readonly usage: UsageLog;
   /** False while the broker can't be reached. */
   isReady(): boolean;
+  /**
+   * The number of the current connection, but for that of tokens; null while there is none. Another number: notices may be lost since the last look. Always the
+   * same one of an embedded bus.
+   */
+  connectionNumber(): number | null;
   /** Sends what this tick has published so far now, not at the end of the tick. Costs a write: for the start of what a client waits for. */
   flush(): void;
   /**
@@ -124,6 +129,10 @@ export interface WorkQueue {
   maxDispatchBytes(): number;
   /** The handler gets the message id of each item dispatched here that is known to have reached no consumer: no subscriber, or no broker. */
   onRefused(handler: (messageId: string) => void): Subscription;
+  /** The handler gets the message id of each item dispatched here that a consumer has stored. The report may be lost. */
+  onStored(handler: (messageId: string) => void): Subscription;
+  /** What was dispatched before has ended with the process that dispatched it; epoch milliseconds by its clock. 0 where dispatches outlive their sender. */
+  readonly earliestDispatchAtMs: number;
   /** At most `concurrency` handlers run at once. An item left unsettled by its handler is redelivered when its lease expires. */
   consume(kind: WorkKind, options: ConsumeOptions, handler: (item: WorkItem) => Promise<void>): Subscription;
   /** When the queue was created, epoch milliseconds by its own clock: earlier items were lost with the previous one. 0 when it can't be lost alone. */

@@ -58,6 +58,7 @@ export function withTaggedCommands(bus: Bus, tags: CommandTags): Bus {
     blobs: bus.blobs,
     usage: bus.usage,
     isReady: () => bus.isReady(),
+    connectionNumber: () => bus.connectionNumber(),
     flush: () => bus.flush(),
     hasCapacity: (kind) => bus.hasCapacity(kind),
     onReconnect: (handler) => bus.onReconnect(handler),

@@ -32,6 +32,8 @@ function innerBus() {
       dispatch: (_kind, _messageId, body) => void appended.push(Buffer.from(body).toString()),
       maxDispatchBytes: () => MEBIBYTE,
       onRefused: () => subscription,
+      onStored: () => subscription,
+      earliestDispatchAtMs: 0,
       consume: (_kind, _options, handler) => {
         held.consume = handler;
         return subscription;

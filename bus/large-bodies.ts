@@ -38,6 +38,7 @@ export function withLargeBodies(inner: Bus): Bus {
     blobs: inner.blobs,
     usage: inner.usage,
     isReady: () => inner.isReady(),
+    connectionNumber: () => inner.connectionNumber(),
     flush: () => inner.flush(),
     hasCapacity: (kind) => inner.hasCapacity(kind),
     onReconnect: (handler) => inner.onReconnect(handler),
@@ -118,6 +119,8 @@ function workOver(bus: Bus): WorkQueue {
     },
     maxDispatchBytes: () => bus.work.maxDispatchBytes(),
     onRefused: (handler) => bus.work.onRefused(handler),
+    onStored: (handler) => bus.work.onStored(handler),
+    earliestDispatchAtMs: bus.work.earliestDispatchAtMs,
     consume(kind, options, handler) {
       const unpacked = async (item: WorkItem) => {
         let body: string | null;

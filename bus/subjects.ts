@@ -29,7 +29,9 @@ export const addresses = {
   /** Model calls of the router's clients, dispatched. A worker without a free slot publishes it to the queue. */
   dispatchedCalls: { pattern: 'offer.router.call', publish: ['router-gateway'], read: ['router-worker'] },
   /** Model calls of turns and runs, dispatched likewise. */
-  dispatchedTurns: { pattern: 'offer.router.turn', publish: ['actor-host'], read: ['router-worker'] },
+  dispatchedTurns: { pattern: 'dispatch.router.turn', publish: ['actor-host'], read: ['router-worker'] },
+  /** `stored.<publisher>`: the id of a dispatch that a worker without a free slot has put into the queue. Gateways do not need it. */
+  storedDispatches: { pattern: 'stored.*', publish: ['router-worker'], read: ['actor-host'] },
   /** `tok.<origin>.<call>`: stored frames of a call. The origin is a gateway's id, a session's, or that of a host that evaluates documents. */
   tokens: { pattern: 'tok.*.*', publish: ['router-worker'], read: ['router-gateway', 'agent-gateway', 'actor-host'] },
   /** `live.<origin>._batch`: frames that are stored later or never, of all calls of an origin in one tick. */

@@ -11,6 +11,7 @@ export const failPoints = {
   'commit.stored': 'the commit is stored, and nothing of it is published',
   'commit.announced': 'the commit is stored, and notices, replies and work items may be published',
   'outbox.rendered': 'an effect is stored, and its work item is about to be published',
+  'outbox.dispatched': 'a model call is sent to a worker, and stored nowhere but in its effect’s row',
   'outbox.published': 'the item is on the bus, and its effect is still marked as unpublished',
   'heartbeat.written': 'the heartbeat of a host is stored, and it may own no partition yet',
   'take-over.claimed': 'partitions have a new epoch, and the state that their last owner stored is not read yet',

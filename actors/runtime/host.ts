@@ -101,6 +101,11 @@ export class Host {
     return this.#rebalancing !== null || this.#others.some(({ stopping }) => stopping?.isEarlier === true);
   }
 
+  /** No other host can have acquired its partitions: its last heartbeat is young. */
+  get isProven(): boolean {
+    return performance.now() - this.#lastBeatAtMs < this.#deps.times.dropAfterMs;
+  }
+
   /** Announces the stop and reads which others stop. Goes on acquiring its share until `leave`. */
   async announceStop(): Promise<void> {
     this.#isStopping = true;

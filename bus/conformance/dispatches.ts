@@ -93,6 +93,51 @@ export function dispatchCases(underTest: UnderTest): void {
       );
     });
 
+    it('DESIGN 6: report an item that a consumer has stored to its publisher: on the way to a busy one, or by a nak', async () => {
+      const { bus } = underTest();
+      const stored = new Collector<string>();
+      const subscription = bus.work.onStored(stored.add);
+      const blocked = gate();
+      const begun = new Collector<string>();
+      bus.work.consume('router.turn', { concurrency: 8, ackWaitMs: LONG_MS }, async (item) => {
+        begun.add(`${item.messageId} ${item.deliveryCount}`);
+        if (item.messageId === 'nakked' && item.deliveryCount === 1) return item.nak(0);
+        await blocked.opened;
+        await item.ack();
+      });
+      let tries = 0;
+      await eventually(
+        async () => {
+          tries += 1;
+          bus.work.dispatch('router.turn', `first-${tries}`, Buffer.from('first'));
+          return begun.items.length;
+        },
+        (taken) => taken > 0,
+      );
+      bus.work.dispatch('router.turn', 'nakked', Buffer.from('body'));
+      await eventually(
+        async () => stored.items,
+        (ids) => ids.includes('nakked'),
+      );
+      const ids = Array.from({ length: 30 }, (_, n) => `o${n}`);
+      for (const id of ids) bus.work.dispatch('router.turn', id, Buffer.from(id));
+      await eventually(
+        async () => [...stored.items, ...begun.items].filter((text) => text.startsWith('o')).length,
+        (count) => count >= ids.length,
+      );
+      // What is stored is not begun, but for what was nakked.
+      const reported = stored.items.filter((id) => id.startsWith('o'));
+      const depths = await depthsOf(bus);
+      expect(depths['router.turn']).toBeGreaterThanOrEqual(reported.length);
+      expect(begun.items.filter((text) => reported.some((id) => text.startsWith(`${id} `)))).toEqual([]);
+      blocked.open();
+      await eventually(
+        () => depthsOf(bus),
+        (left) => left['router.turn'] === 0,
+      );
+      await subscription.stop();
+    });
+
     it('leave every free slot to items that wait in the queue, though none becomes free meanwhile', async () => {
       const { bus } = underTest();
       const { collected, blocked } = consumeBlocked(bus, 40);

@@ -73,6 +73,7 @@ export async function openMemoryBus({ database, clock, log = silentLog, limits =
     blobs,
     usage,
     isReady: () => closing === null,
+    connectionNumber: () => 1,
     flush: () => {},
     hasCapacity: (kind) => commands.hasCapacity() && work.hasCapacity() && usage.hasCapacity() && (kind === undefined || work.admits(kind)),
     // It is never away.

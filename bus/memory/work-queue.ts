@@ -6,7 +6,7 @@ import { maxDispatchBytes } from '../dispatch-limits.ts';
 import { dispatchedItem } from '../dispatched-item.ts';
 import { logFailedHandler } from '../failed-handler.ts';
 import { lostLease } from '../lost-lease.ts';
-import { assertDispatchable, Refusals } from '../refusals.ts';
+import { assertDispatchable, DispatchReports } from '../dispatch-reports.ts';
 import { textOfUtf8 } from '../text-of-utf8.ts';
 import { perWorkKind } from '../work-queues.ts';
 import { DEDUPE_WINDOW_MS, DedupeWindow } from './dedupe-window.ts';
@@ -63,7 +63,9 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
   readonly #delayed = new Set<Entry>();
   readonly #seen: DedupeWindow<{ stored: Promise<void> | null }>;
   readonly #timer = new DeadlineTimer(() => this.#onDue());
-  readonly #refusals = new Refusals();
+  readonly #refusals = new DispatchReports();
+  readonly #stored = new DispatchReports();
+  readonly earliestDispatchAtMs: number;
   #lastId = 0;
   #items = 0;
   #storedBytes = 0;
@@ -73,6 +75,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
   /** @param rows left by an earlier process: ready at once, as redeliveries, since their delivery may have begun */
   constructor(deps: ComponentDeps, store: WorkStore, rows: WorkRow[]) {
     this.#deps = deps;
+    this.earliestDispatchAtMs = deps.clock.nowMs();
     this.#store = store;
     this.#seen = new DedupeWindow(deps.clock);
     const dedupedSinceMs = deps.clock.nowMs() - DEDUPE_WINDOW_MS;
@@ -128,6 +131,10 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
 
   onRefused(handler: (messageId: string) => void): Subscription {
     return this.#refusals.subscribe(handler);
+  }
+
+  onStored(handler: (messageId: string) => void): Subscription {
+    return this.#stored.subscribe(handler);
   }
 
   consume(kind: WorkKind, options: ConsumeOptions, handler: (item: WorkItem) => Promise<void>): Subscription {
@@ -220,7 +227,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
       deliveredAt: performance.now(),
       assertOpen: () => this.#assertOpen(),
       confirmConnected: async () => performance.now(),
-      store: () => this.publish(kind, messageId, body, 1),
+      store: () => this.#storeOnBehalf(kind, messageId, body, 1),
       stopping: stopping.signal,
       log,
     });
@@ -235,7 +242,12 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
   #storeDispatched(kind: DispatchedKind, messageId: string, body: string): void {
     const lost = (error: unknown) =>
       this.#deps.log.warn({ err: error, kind, message_id: messageId }, 'a dispatched item that found no free slot could not be stored');
-    this.publish(kind, messageId, body).catch(lost);
+    this.#storeOnBehalf(kind, messageId, body, 0).catch(lost);
+  }
+
+  async #storeOnBehalf(kind: WorkKind, messageId: string, body: string, earlierDeliveries: number): Promise<void> {
+    await this.publish(kind, messageId, body, earlierDeliveries);
+    this.#stored.notify(messageId);
   }
 
   /** Never rejects. Resolves with the handler's return. */

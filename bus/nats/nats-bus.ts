@@ -102,6 +102,7 @@ export async function openNatsBus({
     blobs,
     usage,
     isReady: () => closing === null && link.isReady,
+    connectionNumber: () => link.sessionNumber,
     flush: () => tokens.flush(),
     hasCapacity: (kind) => capacity.hasCapacity(kind),
     onReconnect: (handler) => link.onReconnect(handler),

@@ -116,6 +116,7 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
     workOf: (kind) => effects.kind(kind).work,
     callSilenceMs: times.callSilenceMs,
     cursorOf: (partition) => loop.mailboxOf(partition)?.claim.cursor ?? null,
+    isOwner: () => host.isProven,
     render: (effect, republished) =>
       effects.render(effect, republished, { runs: store.runs, turns: turnRows, histories, customers, bundleOf, evaluationsOf, epochOf, settings: config }),
     onRowsDone: () => loop.flushRows(),
@@ -151,7 +152,7 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
     }),
     onEnded: recordEnded({ tracing, bundleOf, log }),
   });
-  const host = new Host({
+  const host: Host = new Host({
     hostId,
     machineVersion: config.machineVersion ?? MACHINE_VERSION,
     store,
@@ -166,7 +167,12 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
   });
   const callReplies = replyForCalls({ bus, outbox, epochOf, log });
   const queueWatch = watchQueue({ bus, effects: store.effects, outbox, partitions: () => loop.partitions, log });
-  await host.open();
+  try {
+    await host.open();
+  } catch (error) {
+    await Promise.all([queueWatch.stop(), callReplies.stop(), outbox.stop()]);
+    throw error;
+  }
   const purging = startPurging({
     commands: bus.commands,
     store,
@@ -199,9 +205,9 @@ export async function startActorHost({ config, bus, store, check, clock, log, me
         // With other hosts nothing is left: they take over at once.
         if (!host.hasPeers) await logPendingCallbacks(left, { effects: store.effects, log });
         await purging.stop();
-        await callReplies.stop();
-        await outbox.stop();
+        // Before the outbox: the last commits' calls are dispatched, or else the next owner would notice only by their silence.
         await host.leave();
+        await Promise.all([callReplies.stop(), outbox.stop()]);
         await loop.stop();
       })();
       const isLate = await within(

@@ -79,6 +79,8 @@ function busThat(change: (item: WorkItem) => Partial<WorkItem>, commands: Bus['c
       dispatch: (...args) => bus.work.dispatch(...args),
       maxDispatchBytes: () => bus.work.maxDispatchBytes(),
       onRefused: (handler) => bus.work.onRefused(handler),
+      onStored: (handler) => bus.work.onStored(handler),
+      earliestDispatchAtMs: bus.work.earliestDispatchAtMs,
       createdAtMs: () => bus.work.createdAtMs(),
       onRestart: (handler) => bus.work.onRestart(handler),
       depths: () => bus.work.depths(),

@@ -55,6 +55,8 @@ async function run(...args: string[]): Promise<string> {
         dispatch: (...given) => bus.work.dispatch(...given),
         maxDispatchBytes: () => bus.work.maxDispatchBytes(),
         onRefused: (handler) => bus.work.onRefused(handler),
+        onStored: (handler) => bus.work.onStored(handler),
+        earliestDispatchAtMs: bus.work.earliestDispatchAtMs,
         createdAtMs: () => bus.work.createdAtMs(),
         onRestart: (handler) => bus.work.onRestart(handler),
         depths: () => bus.work.depths(),

@@ -44,6 +44,8 @@ describe('a worker with delivered calls', () => {
         dispatch: notUsed,
         maxDispatchBytes: notUsed,
         onRefused: notUsed,
+        onStored: notUsed,
+        earliestDispatchAtMs: 0,
         consume: (kind, _, handler) => {
           if (kind === 'router.call') handle = handler;
           return { stop: async () => {} };
@@ -64,6 +66,7 @@ describe('a worker with delivered calls', () => {
       blobs: { put: notUsed, get: notUsed },
       usage: { append: async () => {}, consume: () => ({ stop: async () => {} }), backlog: notUsed },
       isReady: () => isReady,
+      connectionNumber: () => 1,
       flush: () => {},
       hasCapacity: () => true,
       onReconnect: () => ({ stop: async () => {} }),

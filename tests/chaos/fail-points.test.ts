@@ -60,6 +60,7 @@ const TAKING_OVER: Round = {
       { role: 'actor-host', point: 'commit.stored' },
       { role: 'actor-host', point: 'commit.announced' },
       { role: 'actor-host', point: 'outbox.rendered' },
+      { role: 'actor-host', point: 'outbox.dispatched' },
       { role: 'actor-host', point: 'outbox.published' },
     ],
     [

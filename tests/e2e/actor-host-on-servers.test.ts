@@ -3,6 +3,7 @@ import { openNatsBus } from '../../bus/nats/nats-bus.ts';
 import { startNatsServer } from '../../scripts/servers/test-services.mjs';
 import { callbackCases } from '../../services/actor-host/test-support/callback-cases.ts';
 import { commandCases } from '../../services/actor-host/test-support/command-cases.ts';
+import { dispatchCases } from '../../services/actor-host/test-support/dispatch-cases.ts';
 import { hostCases } from '../../services/actor-host/test-support/host-cases.ts';
 import { logChangeCases } from '../../services/actor-host/test-support/log-change-cases.ts';
 import { patchCases } from '../../services/actor-host/test-support/patch-cases.ts';
@@ -24,7 +25,7 @@ import { casesOfToday } from '../helpers/tier.ts';
 
 /** Of about the same length. All of these run on the embedded drivers every time. */
 const halves = [
-  [commandCases, hostCases, storedSessionCases],
+  [commandCases, hostCases, dispatchCases, storedSessionCases],
   [patchCases, logChangeCases, runCases, runCancelCases, runSessionCases, callbackCases, toolEventCases, trustCases, unusedRowsCases],
 ];
 

@@ -93,6 +93,8 @@ export class ModelBroker {
   /** Aborted when the broker ends, with all connections. */
   session = new AbortController();
   onReconnects: { process: Process; handler(): void }[] = [];
+  readonly #reconnects = new Map<Process, number>();
+  #restarts = 0;
   /** Processes with a half-open connection: nothing comes through in either direction, without an error. */
   readonly #cutOff = new Set<Process>();
 
@@ -174,7 +176,7 @@ export class ModelBroker {
   }
 
   /** Those that a dispatch may be delivered to. */
-  listeners(kind: WorkKind): Consumer[] {
+  subscribers(kind: WorkKind): Consumer[] {
     return this.consumers.filter((consumer) => consumer.kind === kind && consumer.process.state !== 'dead' && !this.isCutOff(consumer.process));
   }
 
@@ -183,7 +185,7 @@ export class ModelBroker {
   }
 
   /** A dispatch is begun: it is delivered once. */
-  handDispatched(consumer: Consumer, { kind, messageId, body }: Pick<QueuedItem, 'kind' | 'messageId' | 'body'>): void {
+  deliverDispatched(consumer: Consumer, { kind, messageId, body }: Pick<QueuedItem, 'kind' | 'messageId' | 'body'>): void {
     const { nowMs: publishedAtMs } = this.#scheduler;
     this.#watch.handed({ kind, messageId, body, publishedAtMs, delivery: 1, lease: 0, deliveredAtMs: publishedAtMs, state: 'gone', timer: null }, consumer);
   }
@@ -251,6 +253,11 @@ export class ModelBroker {
     };
   }
 
+  /** Of a process; another number than before: notices to it were lost. */
+  connectionOf(process: Process): number {
+    return this.#restarts + (this.#reconnects.get(process) ?? 0);
+  }
+
   isCutOff(process: Process): boolean {
     return this.#cutOff.has(process);
   }
@@ -265,6 +272,7 @@ export class ModelBroker {
   }
 
   reconnected(process: Process): void {
+    this.#reconnects.set(process, (this.#reconnects.get(process) ?? 0) + 1);
     for (const follower of this.followers.filter((one) => one.process === process)) follower.breakOff();
     for (const { process: listener, handler } of this.onReconnects) {
       if (listener === process) this.#scheduler.post(process, this.nextKey('reconnect'), 'reconnects', handler);
@@ -289,6 +297,7 @@ export class ModelBroker {
     }
     for (const item of this.items) if (item.state === 'leased') this.#makeReady(item);
     this.#settled = [];
+    this.#restarts += 1;
     this.session.abort();
     this.session = new AbortController();
     for (const follower of [...this.followers]) follower.breakOff();

@@ -26,13 +26,15 @@ export interface BusOptions {
   comparesPositions: boolean;
 }
 
+/** Dispatches between connected processes. */
+const LOST_ONE_IN = 40;
 /** The timeout of a call to a silent broker: the driver's own budget. */
 const BUDGET_MS = 8_000;
 
 /**
  * One process's bus. The handling of a reader's position is the product's (bus/nats/commands/command-reader.ts, log-fingerprint.ts), and so is the path of a
  * publish to a cluster (cluster/simulated-publish.ts); what is modelled is the broker, and the feed of a reader. No connection is ever down: calls fail, a restart breaks every feed, and a process
- * that is cut off receives nothing until it has reconnected.
+ * that is cut off receives nothing until it has reconnected. A dispatch may be lost.
  */
 export function openModelBus(options: BusOptions): Bus {
   const { broker, process } = options;
@@ -55,6 +57,7 @@ export function openModelBus(options: BusOptions): Bus {
     blobs: { put: unused, get: unused },
     usage: { append: unused, consume: () => nothing, backlog: unused },
     isReady: () => true,
+    connectionNumber: () => broker.connectionOf(process),
     flush: () => {},
     hasCapacity: () => true,
     onReconnect: (handler) => {
@@ -236,6 +239,14 @@ function workQueueOf(options: BusOptions, publish: StoredPublish | null): WorkQu
   const store: WorkQueue['publish'] =
     publish === null ? (kind, messageId, body, earlier) => ask(`publish ${kind}`, () => broker.publish(kind, messageId, body, earlier)) : itemStore(publish);
   const refusals = new Set<(messageId: string) => void>();
+  const storeReports = new Set<(messageId: string) => void>();
+  /** Of a consumer that has stored a dispatch of this process. */
+  const onStored = (consumer: Process, messageId: string) => {
+    if (broker.isCutOff(consumer) || broker.isCutOff(process)) return;
+    scheduler.post(process, `stored for ${process.id}`, 'receives stored', () => {
+      for (const report of storeReports) report(messageId);
+    });
+  };
   return {
     publish: store,
     consume(kind, { concurrency, ackWaitMs }, handler) {
@@ -266,8 +277,10 @@ function workQueueOf(options: BusOptions, publish: StoredPublish | null): WorkQu
       // What a process has sent when it is killed may still arrive.
       scheduler.post(broker.process, `sent by ${process.id}`, `receives what ${process.id} has sent`, () => {
         if (broker.isCutOff(process)) return;
-        const consumers = broker.listeners(kind);
-        if (consumers.length > 0) return deliverDispatched(options, scheduler.chance.pick(consumers), sent);
+        const consumers = broker.subscribers(kind);
+        // A route between the broker's servers may lose it.
+        if (scheduler.chance.oneIn(LOST_ONE_IN)) return;
+        if (consumers.length > 0) return deliverDispatched(options, scheduler.chance.pick(consumers), sent, onStored);
         scheduler.post(process, `refusals of ${process.id}`, 'receives a refusal', () => {
           for (const refused of refusals) refused(messageId);
         });
@@ -278,6 +291,11 @@ function workQueueOf(options: BusOptions, publish: StoredPublish | null): WorkQu
       refusals.add(handler);
       return { stop: async () => void refusals.delete(handler) };
     },
+    onStored(handler) {
+      storeReports.add(handler);
+      return { stop: async () => void storeReports.delete(handler) };
+    },
+    earliestDispatchAtMs: 0,
     // The model loses its queue only together with its log.
     createdAtMs: async () => 0,
     onRestart: () => ({ stop: async () => {} }),
@@ -290,17 +308,25 @@ interface Dispatched extends Pick<QueuedItem, 'kind' | 'messageId' | 'body'> {
 }
 
 /** As the driver does (work-consumer.ts): a process that was paused knows that what it reads may have been delivered since. */
-function deliverDispatched({ scheduler, broker, ...options }: BusOptions, consumer: Consumer, dispatched: Dispatched): void {
+function deliverDispatched(
+  { scheduler, broker, ...options }: BusOptions,
+  consumer: Consumer,
+  dispatched: Dispatched,
+  onStored: (consumer: Process, messageId: string) => void,
+): void {
   const { process, ackWaitMs } = consumer;
   const sentAtMs = scheduler.nowMs;
   scheduler.post(process, `dispatches to ${process.id}`, 'receives a call', () => {
     if (!broker.consumers.includes(consumer)) return;
-    const store = (earlierDeliveries: number) => consumer.store(dispatched, earlierDeliveries);
+    const store = async (earlierDeliveries: number) => {
+      await consumer.store(dispatched, earlierDeliveries);
+      onStored(process, dispatched.messageId);
+    };
     const ageMs = scheduler.nowMs - sentAtMs;
-    if (consumer.inFlight >= consumer.concurrency) return void store(0).catch(() => {});
     if (ageMs >= dispatchedLeaseMs(ackWaitMs)) return;
+    if (consumer.inFlight >= consumer.concurrency) return void store(0).catch(() => {});
     const ask = askerOf({ ...options, scheduler, broker, process });
-    broker.handDispatched(consumer, dispatched);
+    broker.deliverDispatched(consumer, dispatched);
     consumer.begin(
       dispatchedItem({
         ...{ ...dispatched, ackWaitMs, deliveredAt: performance.now() - ageMs, log: silentLog },

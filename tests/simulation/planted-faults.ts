@@ -76,8 +76,8 @@ export const plantedFaults: readonly PlantedFault[] = [
     caughtAt: 1,
     patch: {
       file: 'actors/runtime/publish/outbox.ts',
-      find: 'work.dispatch(DISPATCHED, effect.id, bytes);',
-      replace: 'work.dispatch(DISPATCHED, effect.id, bytes);\n    this.#markDone(effect);',
+      find: 'work.dispatch(DISPATCHED_KIND, effect.id, bytes);',
+      replace: 'work.dispatch(DISPATCHED_KIND, effect.id, bytes);\n    this.#markDone(effect);',
     },
   },
   { name: 'redelivered work begun without reading its effect', caughtAt: 9, options: { busOfWorker: (bus) => withItems(bus, unmarked) } },

@@ -69,15 +69,15 @@ function newOutbox(): Outbox {
   return new Outbox({
     bus: {
       notices: { publish: () => {} },
-      work: { publish: async () => ({ duplicate: false }), dispatch: () => {}, maxDispatchBytes: () => 1_000_000, onRefused: nothing },
-      isReady: () => true,
-      onReconnect: nothing,
+      work: { publish: async () => ({ duplicate: false }), onRefused: nothing, onStored: nothing },
+      connectionNumber: () => 1,
     } as unknown as Bus,
     clock: systemClock,
     log: silentLog,
     workOf: () => 'tool',
     callSilenceMs: 60_000,
     cursorOf: () => null,
+    isOwner: () => true,
     render: async () => '',
     onRowsDone: () => {},
     fail: () => {},

@@ -115,7 +115,7 @@ export class CommitLoop {
   }
 
   /**
-   * Releases partitions after the commit in flight. Waiting entries stay in the log and the timers' rows for the next owner.
+   * Releases partitions after the commit in flight, and once its calls are dispatched. Waiting entries stay in the log and the timers' rows for the next owner.
    *
    * @returns the claims as the last commit left them
    */
@@ -124,6 +124,11 @@ export class CommitLoop {
     // Not awaited: slow while the broker does not reply, and no more entries come.
     for (const mailbox of leaving) this.#discard(mailbox);
     await this.#inFlight.catch(() => {});
+    if (leaving.length > 0) {
+      await this.#deps.outbox.handOver(partitions); // no fail point: waits
+      // Begun meanwhile, it may mark effects of these.
+      await this.#inFlight.catch(() => {});
+    }
     const ours = leaving.filter((mailbox) => this.isOwned(mailbox.claim));
     if (ours.length > 0) failPoint('partitions.let-go');
     for (const { claim } of ours) this.#forget(claim.partition);

@@ -39,6 +39,7 @@ describe('a worker that asks for the interest in its calls', () => {
       workOf: never,
       callSilenceMs: 60_000,
       cursorOf: never,
+      isOwner: never,
       render: never,
       onRowsDone: never,
       fail: never,

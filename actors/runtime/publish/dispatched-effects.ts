@@ -3,22 +3,37 @@ import { ObjectMap } from '#shared/object-map.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { EffectRow } from '../../effects/effect-row.ts';
 
-/** Per silence. Ticks are counted in place of time: a host whose event loop is late has read nothing meanwhile. */
-const TICKS = 6;
+/** Checks are counted in place of time: a host whose event loop is late has read nothing meanwhile. */
+const CHECKS_PER_SILENCE = 6;
 /** The first one may come at once. */
-const SILENT_TICKS = TICKS + 1;
+const SILENT_CHECKS = CHECKS_PER_SILENCE + 1;
+/**
+ * Heartbeats are lost while the host has no connection. Within so many checks behind it a worker that is connected names its calls twice, and the lease of one that
+ * is not has ended (`dispatchedLeaseMs`).
+ */
+const CHECKS_AFTER_RECONNECT = 4;
+/** In one silence: a connection that is lost again and again does not put the judgement off for ever. */
+const MAX_RECONNECTS = 3;
+
+/** The end of the command log when the silence was noticed. The result of a call that is over is among the commands up to it. */
+interface LogEnd {
+  sequence: number;
+  /** Up to which command this host had committed: less later is another log. */
+  cursor: number;
+}
 
 interface Followed {
   effect: EffectRow;
-  /** Without a heartbeat that names it. */
-  ticks: number;
-  /** The last command of its partition when the silence was noticed; null: not known. Its result may be one of those. */
-  upTo: number | null;
+  isNamed: boolean;
+  /** Since the dispatch, or the last heartbeat that names it. */
+  silentChecks: number;
+  reconnects: number;
+  upTo: LogEnd | null;
   isAsking: boolean;
 }
 
 export interface DispatchedEffectsDeps {
-  bus: Pick<Bus, 'work' | 'commands' | 'isReady' | 'onReconnect'>;
+  bus: Pick<Bus, 'work' | 'commands' | 'connectionNumber'>;
   log: Log;
   /** Without a heartbeat. */
   silenceMs: number;
@@ -26,6 +41,8 @@ export interface DispatchedEffectsDeps {
   cursorOf(partition: number): number | null;
   /** No worker has the call, or can get it. */
   onRefused(effect: EffectRow): void;
+  /** A worker without a free slot has stored the call in the queue. */
+  onStored(effect: EffectRow): void;
   /** No worker names the call any more, and it has no result: it was lost on its way, or with its worker. */
   onLost(effect: EffectRow): void;
 }
@@ -40,12 +57,16 @@ export class DispatchedEffects {
   readonly #followed = new ObjectMap<Followed>();
   readonly #timer: NodeJS.Timeout;
   readonly #subscriptions: readonly Subscription[];
+  #connection: number | null;
+  /** A question had no reply: logged once until one has. */
+  #isUnanswered = false;
 
   constructor(deps: DispatchedEffectsDeps) {
     this.#deps = deps;
-    const { bus, silenceMs } = deps;
-    this.#subscriptions = [bus.work.onRefused((id) => this.#onRefused(id)), bus.onReconnect(() => this.#beginAnew())];
-    this.#timer = setInterval(() => this.#tick(), silenceMs / TICKS).unref();
+    const { bus, silenceMs, onRefused, onStored } = deps;
+    this.#connection = bus.connectionNumber();
+    this.#subscriptions = [bus.work.onRefused((id) => this.#end(id, onRefused)), bus.work.onStored((id) => this.#end(id, onStored))];
+    this.#timer = setInterval(() => this.#check(), silenceMs / CHECKS_PER_SILENCE).unref();
   }
 
   has(effectId: string): boolean {
@@ -54,15 +75,25 @@ export class DispatchedEffects {
 
   /** It is dispatched, or was by the former owner of its partition. */
   follow(effect: EffectRow): void {
-    this.#followed.set(effect.id, { effect, ticks: 0, upTo: null, isAsking: false });
+    this.#followed.set(effect.id, { effect, isNamed: false, silentChecks: 0, reconnects: 0, upTo: null, isAsking: false });
   }
 
   /** @param effectIds a worker has them, or another kind of call */
   onHeartbeat(effectIds: readonly string[]): void {
     for (const id of effectIds) {
       const followed = this.#followed.get(id);
-      if (followed !== undefined) heard(followed);
+      if (followed === undefined) continue;
+      followed.isNamed = true;
+      followed.silentChecks = 0;
+      followed.reconnects = 0;
+      followed.upTo = null;
     }
+  }
+
+  /** @returns a partition of these with a call that no worker has named yet: it may be refused */
+  unnamedAmong(partitions: ReadonlySet<number>): number | null {
+    for (const { effect, isNamed } of this.#followed.values()) if (!isNamed && partitions.has(effect.partition)) return effect.partition;
+    return null;
   }
 
   delete(effectId: string): void {
@@ -78,59 +109,65 @@ export class DispatchedEffects {
     await Promise.all(this.#subscriptions.map((one) => one.stop())); // no fail point: stops
   }
 
-  #onRefused(id: string): void {
+  #end(id: string, report: (effect: EffectRow) => void): void {
     const followed = this.#followed.get(id);
     if (followed === undefined) return;
     this.#followed.delete(id);
-    this.#deps.onRefused(followed.effect);
+    report(followed.effect);
   }
 
-  /** Heartbeats of the meantime are lost. */
-  #beginAnew(): void {
-    for (const followed of this.#followed.values()) heard(followed);
-  }
-
-  #tick(): void {
-    if (!this.#deps.bus.isReady()) {
-      this.#beginAnew();
-      return;
-    }
+  #check(): void {
+    const connection = this.#deps.bus.connectionNumber();
+    const isAnother = connection !== null && connection !== this.#connection;
+    if (isAnother) this.#connection = connection;
     const unasked = new Map<number, Followed[]>();
     for (const followed of this.#followed.values()) {
-      followed.ticks += 1;
-      if (followed.ticks < SILENT_TICKS) continue;
+      if (isAnother) awaitHeartbeats(followed);
+      followed.silentChecks += 1;
+      if (connection === null || followed.silentChecks < SILENT_CHECKS || this.#judge(followed) || followed.isAsking) continue;
       const { partition } = followed.effect;
-      if (followed.upTo !== null) this.#judge(followed, followed.upTo);
-      else if (!followed.isAsking) unasked.set(partition, [...(unasked.get(partition) ?? []), followed]);
+      unasked.set(partition, [...(unasked.get(partition) ?? []), followed]);
     }
     for (const [partition, silent] of unasked) void this.#ask(partition, silent);
   }
 
-  /** Never rejects. Without a reply this host may be cut off, and is asked for at the next tick. */
+  /** Never rejects. Without a reply the host may be cut off: the question is repeated at the next check. */
   async #ask(partition: number, silent: readonly Followed[]): Promise<void> {
-    const { bus, log } = this.#deps;
+    const { bus, cursorOf, log } = this.#deps;
     for (const followed of silent) followed.isAsking = true;
     try {
-      const last = await bus.commands.lastOf(partition); // no fail point: reads
-      for (const followed of silent) if (followed.ticks >= SILENT_TICKS) followed.upTo = last;
+      const sequence = await bus.commands.lastOf(partition); // no fail point: reads
+      this.#isUnanswered = false;
+      const cursor = cursorOf(partition) ?? 0;
+      for (const followed of silent) if (followed.silentChecks >= SILENT_CHECKS) followed.upTo = { sequence, cursor };
     } catch (error) {
-      log.warn({ err: error, partition }, 'calls that no worker names can not be judged: the end of the command log is not known');
+      if (!this.#isUnanswered) log.warn({ err: error, partition }, 'calls without heartbeats can not be judged: the end of the command log is not known');
+      this.#isUnanswered = true;
     } finally {
       for (const followed of silent) followed.isAsking = false;
     }
   }
 
-  #judge({ effect }: Followed, upTo: number): void {
+  /** @returns false: the end of the log is not known */
+  #judge(followed: Followed): boolean {
     const { log, cursorOf, onLost } = this.#deps;
-    const cursor = cursorOf(effect.partition);
-    if (cursor === null || cursor < upTo) return;
+    const { effect, upTo } = followed;
+    if (upTo === null) return false;
+    const cursor = cursorOf(effect.partition) ?? 0;
+    if (cursor < upTo.cursor) {
+      followed.upTo = null;
+      return false;
+    }
+    if (cursor < upTo.sequence) return true;
     this.#followed.delete(effect.id);
-    log.warn({ effect_id: effect.id, session_id: effect.sessionId }, 'no heartbeat from the worker of a call: the call is queued for another worker');
+    log.warn({ effect_id: effect.id, session_id: effect.sessionId }, 'no heartbeat names a dispatched call: it is queued for another worker');
     onLost(effect);
+    return true;
   }
 }
 
-function heard(followed: Followed): void {
-  followed.ticks = 0;
-  followed.upTo = null;
+function awaitHeartbeats(followed: Followed): void {
+  if (followed.reconnects >= MAX_RECONNECTS) return;
+  followed.reconnects += 1;
+  followed.silentChecks = Math.min(followed.silentChecks, SILENT_CHECKS - CHECKS_AFTER_RECONNECT);
 }

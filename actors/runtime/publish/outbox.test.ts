@@ -20,17 +20,16 @@ const effect: EffectRow = {
 };
 
 /** No dispatch is lost. */
-const silence = { callSilenceMs: 60_000, cursorOf: () => 0 };
+const silence = { callSilenceMs: 60_000, cursorOf: () => 0, isOwner: () => true };
 
 /** @param work with which the case is about */
 function busWith(work: object): Bus {
   const nothing = () => ({ stop: async () => {} });
   return {
-    work: { maxDispatchBytes: () => 1_000_000, onRefused: nothing, ...work },
+    work: { maxDispatchBytes: () => 1_000_000, onRefused: nothing, onStored: nothing, earliestDispatchAtMs: 0, ...work },
     notices: { publish: vi.fn() },
     commands: { lastOf: async () => 0 },
-    isReady: () => true,
-    onReconnect: nothing,
+    connectionNumber: () => 1,
   } as unknown as Bus;
 }
 

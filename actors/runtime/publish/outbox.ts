@@ -7,6 +7,7 @@ import { ObjectMap } from '#shared/object-map.ts';
 import { SlotMap } from '#shared/slot-map.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { workMarks } from '#shared/telemetry/work-marks.ts';
+import { within } from '#shared/within.ts';
 import type { EffectRow } from '../../effects/effect-row.ts';
 import type { EffectStore } from '../../store/port/effect-store.ts';
 import type { CommitPlan } from '../apply/commit-plan.ts';
@@ -28,8 +29,8 @@ const CLOCK_MARGIN_MS = 60_000;
 /** A longer one is stored as a blob, once. */
 const MAX_DISPATCH_BYTES = 512 * 1_024;
 
-/** How an effect that may be dispatched reaches its queue all the same. */
-interface Queued {
+/** Of an effect that is published and not dispatched. */
+interface QueuedDelivery {
   /** The item may have been on the bus. */
   republished: boolean;
   /** Dispatches that a worker may have got. */
@@ -39,15 +40,20 @@ interface Queued {
 interface Requested {
   effect: EffectRow;
   /** Null: it is dispatched, if its kind is. */
-  queued: Queued | null;
+  queued: QueuedDelivery | null;
   /** Before the next try; doubled each time. */
   pauseMs: number;
 }
 
+const NEVER_DELIVERED: QueuedDelivery = { republished: false, earlierDeliveries: 0 };
 /** What may have been on the bus before. */
-const AGAIN: Queued = { republished: true, earlierDeliveries: 0 };
+const REPUBLISHED: QueuedDelivery = { republished: true, earlierDeliveries: 0 };
+/** What a worker may have begun. */
+const REDISPATCHED: QueuedDelivery = { republished: true, earlierDeliveries: 1 };
 /** Its effects are dispatched. */
-const DISPATCHED = 'router.turn';
+const DISPATCHED_KIND = 'router.turn';
+/** Longest wait for the dispatches of partitions that are released. */
+const HAND_OVER_MS = 500;
 
 type EffectInPartition = Pick<EffectRow, 'id' | 'partition'>;
 
@@ -64,6 +70,8 @@ export interface OutboxDeps {
   callSilenceMs: number;
   /** Up to which command this host has committed; null: it does not own the partition. */
   cursorOf(partition: number): number | null;
+  /** False: other hosts may have acquired the partitions of this one, which was paused. Nothing dedupes a dispatch, so a late one is not sent. */
+  isOwner(): boolean;
   /** `republished`: the item may have been on the bus before. */
   render(effect: EffectRow, republished: boolean): Promise<string>;
   /** Published effects wait for a commit that marks them. */
@@ -77,6 +85,7 @@ export interface OutboxDeps {
  * published, so after a crash the next owner finds it. The row of an effect that ends before is never marked: it is open no more (ADR 133). Notices, replies and aborts are sent once and may be lost; receivers check for themselves.
  *
  *   a model call ──dispatched──▶ a worker, which names it in heartbeats until its result is stored
+ *                     ├─ no free slot ──▶ the worker publishes it
  *                     └─ refused, or lost ──▶ published as all others
  */
 export class Outbox {
@@ -95,6 +104,8 @@ export class Outbox {
   readonly #withRow = new ObjectMap<EffectInPartition>();
   readonly #running = new SlotMap<Promise<void>>();
   readonly #retries = new Set<NodeJS.Timeout>();
+  /** Woken whenever fewer effects may be requested. */
+  readonly #waiting = new Set<() => void>();
   #marking: NodeJS.Timeout | null = null;
   #stopped = false;
 
@@ -106,8 +117,9 @@ export class Outbox {
       log,
       silenceMs,
       cursorOf,
-      onRefused: (effect) => this.#queueDispatched(effect, { republished: false, earlierDeliveries: 0 }),
-      onLost: (effect) => this.#queueDispatched(effect, { republished: true, earlierDeliveries: 1 }),
+      onRefused: (effect) => this.#queueDispatched(effect, NEVER_DELIVERED),
+      onStored: (effect) => this.#markDone(effect),
+      onLost: (effect) => this.#queueDispatched(effect, REDISPATCHED),
     });
   }
 
@@ -131,8 +143,8 @@ export class Outbox {
   }
 
   /**
-   * Publishes again, under the same ids: unpublished effects of acquired partitions, and those lost with a work queue. An unpublished call may be dispatched, and
-   * is published once no worker names it.
+   * Publishes again, under the same ids: unpublished effects of acquired partitions, and those lost with a work queue. An unpublished call may be dispatched: it
+   * is published once no worker names it, or at once if its dispatch has ended with an earlier process.
    * @param queueCreatedAtMs by the queue's clock
    * @returns the open effects
    */
@@ -143,8 +155,8 @@ export class Outbox {
       this.#open.set(effect.id, { id: effect.id, partition: effect.partition, kind: effect.kind });
       if (hasOutboxRow) this.#withRow.set(effect.id, { id: effect.id, partition: effect.partition });
       const isLost = effect.createdAtMs < queueCreatedAtMs + CLOCK_MARGIN_MS && !isClaimed;
-      if (isUnpublished && this.#isDispatchable(effect)) this.#dispatched.follow(effect);
-      else if (isUnpublished || isLost) this.#request(effect, AGAIN);
+      if (isUnpublished && this.#isDispatchable(effect)) this.#loadDispatched(effect);
+      else if (isUnpublished || isLost) this.#request(effect, REPUBLISHED);
     }
     for (const partition of partitions) this.#loaded.add(partition);
     this.#pump();
@@ -161,7 +173,7 @@ export class Outbox {
     // Except those closed meanwhile or with a publish outstanding.
     const isWaiting = (id: string) => this.#requested.has(id) || this.#dispatched.has(id);
     const lost = stored.filter(({ effect: { id }, isClaimed }) => this.#open.has(id) && !isWaiting(id) && !isClaimed);
-    for (const { effect } of lost) this.#request(effect, AGAIN);
+    for (const { effect } of lost) this.#request(effect, REPUBLISHED);
     this.#pump();
     return lost.length;
   }
@@ -202,12 +214,23 @@ export class Outbox {
     this.#dispatched.onHeartbeat(calls);
   }
 
+  /**
+   * Before partitions are released: waits until their calls are dispatched and the refused ones queued, within half a second. The next owner would notice those
+   * that were not by their silence. Never rejects.
+   */
+  async handOver(partitions: readonly number[]): Promise<void> {
+    const leaving = new Set(partitions);
+    const handedOver = this.#isHandedOver(leaving) ? null : this.#untilHandedOver(leaving).catch(() => {});
+    if (handedOver !== null) await within(HAND_OVER_MS, handedOver, () => {}); // no fail point: waits
+  }
+
   forget(partition: number): void {
     this.#loaded.delete(partition);
     this.#dispatched.forget(partition);
     for (const known of [this.#open, this.#published, this.#withRow])
       for (const effect of known.values()) if (effect.partition === partition) known.delete(effect.id);
     for (const { effect } of this.#requested.values()) if (effect.partition === partition) this.#requested.delete(effect.id);
+    this.#wake();
   }
 
   /** Publishes nothing more and waits for publishes in flight. */
@@ -245,19 +268,48 @@ export class Outbox {
     }
   }
 
-  #request(effect: EffectRow, queued: Queued | null): void {
+  #request(effect: EffectRow, queued: QueuedDelivery | null): void {
     this.#requested.set(effect.id, { effect, queued, pauseMs: RETRY_FIRST_MS });
     this.#queue.push(effect.id);
   }
 
-  #queueDispatched(effect: EffectRow, queued: Queued): void {
+  /** Left by another owner, or by an earlier process. */
+  #loadDispatched(effect: EffectRow): void {
+    if (effect.createdAtMs < this.#deps.bus.work.earliestDispatchAtMs) this.#request(effect, REDISPATCHED);
+    else this.#dispatched.follow(effect);
+  }
+
+  #queueDispatched(effect: EffectRow, queued: QueuedDelivery): void {
     if (!this.#open.has(effect.id)) return;
     this.#request(effect, queued);
     this.#pump();
   }
 
   #isDispatchable({ id, kind }: EffectRow): boolean {
-    return this.#deps.workOf(kind) === DISPATCHED && isToken(id);
+    return this.#deps.workOf(kind) === DISPATCHED_KIND && isToken(id);
+  }
+
+  #areDispatched(leaving: ReadonlySet<number>): boolean {
+    for (const { effect } of this.#requested.values()) if (leaving.has(effect.partition) && this.#isDispatchable(effect)) return false;
+    return true;
+  }
+
+  #isHandedOver(leaving: ReadonlySet<number>): boolean {
+    return this.#areDispatched(leaving) && this.#dispatched.unnamedAmong(leaving) === null;
+  }
+
+  async #untilHandedOver(leaving: ReadonlySet<number>): Promise<void> {
+    do {
+      while (!this.#areDispatched(leaving)) await new Promise<void>((resolve) => this.#waiting.add(resolve)); // no fail point: waits
+      const partition = this.#dispatched.unnamedAmong(leaving);
+      // Refusals come before the reply.
+      if (partition !== null) await this.#deps.bus.commands.lastOf(partition); // no fail point: reads
+    } while (!this.#areDispatched(leaving));
+  }
+
+  #wake(): void {
+    for (const resolve of this.#waiting) resolve();
+    this.#waiting.clear();
   }
 
   /** @returns false: it is too long */
@@ -265,8 +317,9 @@ export class Outbox {
     const { work } = this.#deps.bus;
     const bytes = Buffer.from(body);
     if (bytes.byteLength > Math.min(MAX_DISPATCH_BYTES, work.maxDispatchBytes())) return false;
+    work.dispatch(DISPATCHED_KIND, effect.id, bytes);
     this.#dispatched.follow(effect);
-    work.dispatch(DISPATCHED, effect.id, bytes);
+    failPoint('outbox.dispatched');
     return true;
   }
 
@@ -276,6 +329,7 @@ export class Outbox {
       if (id === undefined) return;
       const running = this.#publish(id).finally(() => {
         this.#running.remove(slot);
+        this.#wake();
         this.#pump();
       });
       const slot = this.#running.add(running);
@@ -283,7 +337,7 @@ export class Outbox {
   }
 
   async #publish(id: string): Promise<void> {
-    const { bus, clock, workOf, render, fail, log } = this.#deps;
+    const { bus, clock, workOf, isOwner, render, fail, log } = this.#deps;
     const requested = this.#requested.get(id);
     if (requested === undefined) return;
     const { effect } = requested;
@@ -294,9 +348,9 @@ export class Outbox {
       if (this.#requested.get(id) !== requested) return;
       failPoint('outbox.rendered');
       const { queued } = requested;
-      if (queued === null && this.#isDispatchable(effect) && this.#dispatch(effect, body)) {
-        this.#requested.delete(id);
-        return;
+      if (queued === null && this.#isDispatchable(effect)) {
+        if (!isOwner()) return this.#retryLater(id, requested);
+        if (this.#dispatch(effect, body)) return void this.#requested.delete(id);
       }
       await bus.work.publish(workOf(effect.kind), id, body, queued?.earlierDeliveries ?? 0);
       failPoint('outbox.published');

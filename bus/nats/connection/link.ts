@@ -70,6 +70,7 @@ export class NatsLink {
   #isDeclared = false;
   /** By `performance.now()`. */
   #upSinceMs = 0;
+  #sessions = 0;
   #tokensUp = true;
   #tokenLosses = 0;
   #wasAway = false;
@@ -78,6 +79,8 @@ export class NatsLink {
   #closed = false;
   readonly #waiting = new Set<() => void>();
   readonly #listeners = new Set<() => void>();
+  /** For publishes on the main connection that the broker has refused. */
+  readonly #violations = new Set<(violation: PermissionViolationError) => void>();
   #onTokens: TokenHandlers = { away: () => {}, back: () => {} };
 
   /** @throws `service.unreachable` */
@@ -139,6 +142,11 @@ export class NatsLink {
     return this.#up !== null;
   }
 
+  /** Of the current session; null while not up. */
+  get sessionNumber(): number | null {
+    return this.isUp ? this.#sessions : null;
+  }
+
   get areTokensUp(): boolean {
     return this.#tokensUp && !this.#closed;
   }
@@ -169,6 +177,11 @@ export class NatsLink {
         this.#listeners.delete(listener);
       },
     };
+  }
+
+  /** @param handler gets what the broker has refused; must not throw */
+  onPermissionViolation(handler: (violation: PermissionViolationError) => void): void {
+    this.#violations.add(handler);
   }
 
   onTokens(handlers: TokenHandlers): void {
@@ -240,6 +253,7 @@ export class NatsLink {
       if (!(status.error instanceof PermissionViolationError)) return;
       this.requests.refuse(status.error);
       this.tokenRequests.refuse(status.error);
+      for (const handler of this.#violations) handler(status.error);
     } else if (status.type === 'slowConsumer' || status.type === 'staleConnection' || status.type === 'ldm') {
       this.#options.log.warn({ address: this.address, status: status.type }, 'NATS reported trouble with a connection');
     }
@@ -313,6 +327,7 @@ export class NatsLink {
 
   #goUp(): void {
     this.#up = new AbortController();
+    this.#sessions += 1;
     this.#upSinceMs = performance.now();
     setMaxListeners(0, this.#up.signal); // one per reader
     for (const wake of this.#waiting) wake();

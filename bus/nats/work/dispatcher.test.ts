@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Msg, PublishOptions } from '@nats-io/transport-node';
+import { type Msg, PermissionViolationError, type PublishOptions } from '@nats-io/transport-node';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '#shared/clock.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
@@ -10,22 +10,35 @@ import { Dispatcher, dispatchSubjectOf, readDispatch } from './dispatcher.ts';
 const NOW_MS = 1_700_000_000_000;
 
 /** A dispatcher over a connection that records its publishes. */
-function open({ isUp = true } = {}) {
+function open({ isUp = true, pong = () => Promise.resolve() }: { isUp?: boolean; pong?: () => Promise<void> } = {}) {
   const published: { subject: string; text: string; reply: string }[] = [];
-  let onMessage = (_error: Error | null, _message: Msg) => {};
+  const subscribed = new Map<string, (error: Error | null, message: Msg) => void>();
+  const session = { number: 1 as number | null };
+  const violations: ((violation: PermissionViolationError) => void)[] = [];
   const main = {
     publish: (subject: string, bytes: Uint8Array, options?: PublishOptions) => {
       published.push({ subject, text: Buffer.from(bytes).toString(), reply: options?.reply ?? '' });
     },
-    subscribe: (_pattern: string, { callback }: { callback: typeof onMessage }) => {
-      onMessage = callback;
+    subscribe: (pattern: string, { callback }: { callback: (error: Error | null, message: Msg) => void }) => {
+      subscribed.set(pattern, callback);
     },
+    flush: () => pong(),
   };
-  const link = { main, isUp, inboxPrefix: '_INBOX_gateway' } as unknown as NatsLink;
+  const link = {
+    ...{ main, isUp, inboxPrefix: '_INBOX_gateway' },
+    get sessionNumber() {
+      return session.number;
+    },
+    onPermissionViolation: (handler: (typeof violations)[number]) => violations.push(handler),
+  } as unknown as NatsLink;
   const dispatcher = new Dispatcher({ link, clock: { ...systemClock, nowMs: () => NOW_MS }, log: silentLog });
   const refused: string[] = [];
   dispatcher.onRefused((messageId) => refused.push(messageId));
-  return { dispatcher, published, refused, deliver: (subject: string) => onMessage(null, { subject } as Msg) };
+  const violate = (operation: 'publish' | 'subscription', subject: string) => {
+    for (const handler of violations) handler(new PermissionViolationError('Permissions Violation', operation, subject));
+  };
+  const deliver = (subject: string) => [...subscribed.values()][0]?.(null, { subject } as Msg);
+  return { dispatcher, published, refused, subscribed, session, violate, deliver };
 }
 
 describe('dispatches at the broker', () => {
@@ -35,7 +48,7 @@ describe('dispatches at the broker', () => {
 
     expect(published).toEqual([expect.objectContaining({ subject: addresses.dispatchedCalls.pattern, text: 'body' })]);
     expect(published[0]?.reply).toMatch(/^_INBOX_gateway\./);
-    expect(readDispatch(published[0]?.reply)).toEqual({ messageId: 'gen-1', publishedAtMs: NOW_MS });
+    expect(readDispatch(published[0]?.reply)).toEqual({ messageId: 'gen-1', publisher: expect.stringMatching(/^\w{22}$/), publishedAtMs: NOW_MS });
   });
 
   it('are refused when the broker reports no responders', () => {
@@ -61,7 +74,52 @@ describe('dispatches at the broker', () => {
   });
 
   it('are not possible for kinds whose publishers do not wait', () => {
-    expect(dispatchSubjectOf('router.turn')).toBeNull();
+    expect(dispatchSubjectOf('router.turn')).toBe(addresses.dispatchedTurns.pattern);
+    expect(dispatchSubjectOf('delivery')).toBeNull();
     expect(dispatchSubjectOf('tool')).toBeNull();
+  });
+
+  it('DESIGN 6: are refused at once by a broker that does not permit their subject, until there is another connection', async () => {
+    let pong = () => {};
+    const { dispatcher, published, refused, session, violate } = open({ pong: () => new Promise((resolve) => (pong = resolve)) });
+    dispatcher.dispatch('router.turn', 'trn_1-1', Buffer.from('body'));
+    dispatcher.dispatch('router.turn', 'trn_2-1', Buffer.from('body'));
+    await nextTurn();
+    violate('subscription', addresses.dispatchedTurns.pattern);
+    violate('publish', addresses.dispatchedCalls.pattern);
+    expect(refused).toEqual([]);
+    violate('publish', addresses.dispatchedTurns.pattern);
+    expect(refused).toEqual(['trn_1-1', 'trn_2-1']);
+    pong();
+    dispatcher.dispatch('router.turn', 'trn_3-1', Buffer.from('body'));
+    await nextTurn();
+    expect([refused.length, published.length]).toEqual([3, 2]);
+    session.number = 2;
+    dispatcher.dispatch('router.turn', 'trn_4-1', Buffer.from('body'));
+    await nextTurn();
+    expect([refused.length, published.length]).toEqual([3, 3]);
+  });
+
+  it('are permitted once the broker has replied behind the first: a later violation is of another publish', async () => {
+    const { dispatcher, refused, violate } = open();
+    dispatcher.dispatch('router.turn', 'trn_1-1', Buffer.from('body'));
+    for (let turn = 0; turn < 3; turn += 1) await nextTurn();
+    violate('publish', addresses.dispatchedTurns.pattern);
+    expect(refused).toEqual([]);
+  });
+
+  it('DESIGN 6: are reported as stored by the worker that has no free slot, to their publisher alone', () => {
+    const { dispatcher, published, subscribed } = open();
+    const worker = open();
+    dispatcher.dispatch('router.turn', 'trn_1-1', Buffer.from('body'));
+    const stored: string[] = [];
+    expect(subscribed.size).toBe(1);
+    dispatcher.onStored((messageId) => stored.push(messageId));
+    worker.dispatcher.reportStored(readDispatch(published[0]?.reply)?.publisher ?? '', 'trn_1-1');
+    const report = worker.published[0];
+    subscribed.get(report?.subject ?? '')?.(null, { string: () => report?.text } as unknown as Msg);
+    expect(stored).toEqual(['trn_1-1']);
+    dispatcher.reportStored(null, 'trn_2-1');
+    expect(stored).toEqual(['trn_1-1', 'trn_2-1']);
   });
 });

@@ -40,7 +40,7 @@ function open({ isCluster, declares }: { isCluster: boolean; declares: boolean }
   } as unknown as NatsLink;
   const consumer = new WorkConsumer({
     ...{ link, kind: 'tool', clock: systemClock, concurrency: 4, ackWaitMs: 6_000, budgetMs: 8_000, log: silentLog },
-    ...{ handler: async () => {}, store: async () => ({ duplicate: false }), pauseDetector: {} as PauseDetector },
+    ...{ handler: async () => {}, store: async () => ({ duplicate: false }), onStored: () => {}, pauseDetector: {} as PauseDetector },
   });
   return { seen, consumer };
 }
@@ -109,7 +109,7 @@ async function openAtBroker(handler: (item: WorkItem) => Promise<void>, sinceMs 
   const pauseDetector = { deliveredSince: () => performance.now() - sinceMs } as PauseDetector;
   const consumer = new WorkConsumer({
     ...{ link, kind: 'tool', clock: systemClock, concurrency: 4, ackWaitMs: 6_000, budgetMs: 8_000, log, pauseDetector },
-    ...{ handler, store: async () => ({ duplicate: false }) },
+    ...{ handler, store: async () => ({ duplicate: false }), onStored: () => {} },
   });
   await vi.advanceTimersByTimeAsync(1);
   const deliver = (delivery: number) =>
@@ -196,6 +196,8 @@ describe('dispatches that come at once', () => {
     } as unknown as NatsLink;
     const begun: string[] = [];
     const stored: string[] = [];
+    const reported: string[] = [];
+    let pausedMs = 0;
     const handler = async ({ messageId }: WorkItem) => {
       begun.push(messageId);
       workedMs += handlerMs;
@@ -207,11 +209,13 @@ describe('dispatches that come at once', () => {
         stored.push(messageId);
         return { duplicate: false };
       },
-      pauseDetector: { deliveredSince: () => performance.now() } as PauseDetector,
+      onStored: (publisher, messageId) => reported.push(`${publisher} ${messageId}`),
+      // Once paused, all that is read may have been delivered since the pause began.
+      pauseDetector: { deliveredSince: () => performance.now() - pausedMs } as PauseDetector,
     });
     await vi.advanceTimersByTimeAsync(1);
     const dispatch = (messageId: string) =>
-      receivers.get('offer.router.call')?.(null, { reply: `_INBOX.x.${Date.now() + workedMs}.${messageId}`, string: () => '{}' } as unknown as Msg);
+      receivers.get('offer.router.call')?.(null, { reply: `_INBOX.x.${Date.now() + workedMs - pausedMs}.${messageId}`, string: () => '{}' } as unknown as Msg);
     /** In answer to the last pull. */
     const deliver = (sequence: number) =>
       [...receivers].at(-1)?.[1](null, {
@@ -220,7 +224,10 @@ describe('dispatches that come at once', () => {
         string: () => '{}',
       } as unknown as Msg);
     const tick = () => vi.advanceTimersToNextTimerAsync();
-    return { consumer, begun, stored, pulls, verbs, dispatch, deliver, tick };
+    const pause = (ms: number) => {
+      pausedMs = ms;
+    };
+    return { consumer, begun, stored, reported, pulls, verbs, dispatch, deliver, tick, pause };
   }
 
   afterEach(() => void vi.restoreAllMocks());
@@ -266,6 +273,29 @@ describe('dispatches that come at once', () => {
     await vi.advanceTimersByTimeAsync(10);
     await stopped;
     expect({ begun, stored, verbs }).toEqual({ begun: ['o1'], stored: ['o2'], verbs: ['-NAK 7'] });
+  });
+
+  it('DESIGN 6: are reported to their publisher once they are stored, which need not publish them then', async () => {
+    const { consumer, stored, reported, dispatch } = await busy(350);
+    for (let number = 0; number < 5; number += 1) dispatch(`o${number}`);
+    await vi.advanceTimersToNextTimerAsync();
+    expect(reported).toEqual([]);
+    dispatch('o5');
+    await vi.advanceTimersByTimeAsync(0);
+    expect([stored, reported]).toEqual([['o5'], ['x o5']]);
+    await consumer.stop();
+  });
+
+  it('DESIGN 6: are left to their publisher when a worker without a free slot reads them after their lease', async () => {
+    const { consumer, stored, dispatch, pause } = await busy(350);
+    for (let number = 0; number < 5; number += 1) dispatch(`o${number}`);
+    await vi.advanceTimersToNextTimerAsync();
+    pause(3_900);
+    dispatch('o5');
+    pause(4_100);
+    dispatch('o6');
+    expect(stored).toEqual(['o5']);
+    await consumer.stop();
   });
 
   it('DESIGN 6: are stored when they have waited for half of their lease, since it would end before it can be extended', async () => {

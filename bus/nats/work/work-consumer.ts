@@ -41,6 +41,8 @@ export interface WorkConsumerOptions extends ConsumeOptions {
   clock: Clock;
   handler: (item: WorkItem) => Promise<void>;
   store: WorkQueue['publish'];
+  /** A dispatch is stored. @param publisher null: this process */
+  onStored(publisher: string | null, messageId: string): void;
   budgetMs: number;
   pauseDetector: PauseDetector;
   log: Log;
@@ -48,6 +50,8 @@ export interface WorkConsumerOptions extends ConsumeOptions {
 
 interface Dispatch {
   messageId: string;
+  /** Null: this process. */
+  publisher: string | null;
   body: string;
   publishedAtMs: number;
   /** The earliest possible delivery, by `performance.now()`. */
@@ -108,8 +112,7 @@ export class WorkConsumer implements Subscription {
     const { clock } = this.#options;
     const publishedAtMs = clock.nowMs();
     queueMicrotask(() => {
-      if (this.isStopping || !this.hasFreeSlot) return void this.#storeDispatched(messageId, body);
-      this.#beginDispatched({ messageId, body, publishedAtMs, deliveredAt: performance.now() });
+      this.#acceptDispatch({ messageId, publisher: null, body, publishedAtMs, deliveredAt: performance.now() });
     });
   }
 
@@ -245,9 +248,19 @@ export class WorkConsumer implements Subscription {
     const publishedAtMs = Math.max(dispatch.publishedAtMs, clock.nowMs() - ackWaitMs);
     // It can't have been delivered before it was sent, even after a pause.
     const deliveredAt = Math.max(pauseDetector.deliveredSince(), performance.now() - Math.max(0, clock.nowMs() - dispatch.publishedAtMs));
-    const body = message.string();
-    if (this.isStopping || !this.hasFreeSlot) void this.#storeDispatched(messageId, body);
-    else this.#beginDispatched({ messageId, body, publishedAtMs, deliveredAt });
+    this.#acceptDispatch({ messageId, publisher: dispatch.publisher, body: message.string(), publishedAtMs, deliveredAt });
+  }
+
+  #acceptDispatch(dispatch: Dispatch): void {
+    if (!this.isStopping && this.hasFreeSlot) return this.#beginDispatched(dispatch);
+    // Stored so late, it could be a second item: the queue may have forgotten the first.
+    if (performance.now() - dispatch.deliveredAt >= dispatchedLeaseMs(this.#options.ackWaitMs)) this.#logLate(dispatch);
+    else void this.#storeDispatched(dispatch);
+  }
+
+  #logLate({ messageId }: Dispatch): void {
+    const { kind, log } = this.#options;
+    log.warn({ kind, message_id: messageId }, 'a dispatched item was read after its lease, and is left to its publisher');
   }
 
   #beginDispatched(dispatch: Dispatch): void {
@@ -255,28 +268,30 @@ export class WorkConsumer implements Subscription {
       // Made here: heartbeats name it from now on.
       const item = this.#dispatchedItem(dispatch);
       const leaseMs = item.leaseEndsAt() - performance.now();
-      const { kind, ackWaitMs, log } = this.#options;
-      if (leaseMs <= 0) {
-        log.warn({ kind, message_id: item.messageId }, 'a dispatched item was read after its lease, and is left to its publisher');
-        return;
-      }
+      if (leaseMs <= 0) return this.#logLate(dispatch);
       // With less than half of its lease, that would end before it could be extended.
-      if (this.isStopping || leaseMs <= dispatchedLeaseMs(ackWaitMs) / 2) return this.#storeDispatched(item.messageId, item.body);
+      if (this.isStopping || leaseMs <= dispatchedLeaseMs(this.#options.ackWaitMs) / 2) return this.#storeDispatched(dispatch);
       const drop = this.#leases.add(item);
       await this.#handle(item).then(drop);
     });
   }
 
   /** Never rejects. If the store fails, the publisher publishes it later, for want of progress. */
-  async #storeDispatched(messageId: string, body: string): Promise<void> {
-    const { kind, store, log } = this.#options;
+  async #storeDispatched({ messageId, publisher, body }: Dispatch): Promise<void> {
+    const { kind, log } = this.#options;
     const lost = (error: unknown) => log.warn({ err: error, kind, message_id: messageId }, 'a dispatched item that found no free slot could not be stored');
-    await store(kind, messageId, body).catch(lost);
+    await this.#storeOnBehalf(publisher, messageId, body, 0).catch(lost);
+  }
+
+  async #storeOnBehalf(publisher: string | null, messageId: string, body: string, earlierDeliveries: number): Promise<void> {
+    const { kind, store, onStored } = this.#options;
+    await store(kind, messageId, body, earlierDeliveries);
+    onStored(publisher, messageId);
   }
 
   /** Written out, without a spread: see ADR 126. */
-  #dispatchedItem({ messageId, body, publishedAtMs, deliveredAt }: Dispatch): DispatchedItem {
-    const { link, kind, ackWaitMs, store, log } = this.#options;
+  #dispatchedItem({ messageId, publisher, body, publishedAtMs, deliveredAt }: Dispatch): DispatchedItem {
+    const { link, kind, ackWaitMs, log } = this.#options;
     return dispatchedItem({
       kind,
       messageId,
@@ -286,7 +301,7 @@ export class WorkConsumer implements Subscription {
       deliveredAt,
       assertOpen: () => link.retries.assertOpen(),
       confirmConnected: () => this.#leases.confirm(),
-      store: () => store(kind, messageId, body, 1),
+      store: () => this.#storeOnBehalf(publisher, messageId, body, 1),
       stopping: this.#stop.signal,
       log,
     });

@@ -2,7 +2,7 @@ import type { Clock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { ConsumeOptions, Subscription, WorkItem, WorkKind, WorkQueue } from '../../bus.ts';
-import { assertDispatchable } from '../../refusals.ts';
+import { assertDispatchable } from '../../dispatch-reports.ts';
 import { textOfUtf8 } from '../../text-of-utf8.ts';
 import { perWorkKind, workQueues } from '../../work-queues.ts';
 import type { NatsLink } from '../connection/link.ts';
@@ -12,7 +12,7 @@ import type { Closable } from '../types.ts';
 import { Dispatcher } from './dispatcher.ts';
 import { PauseDetector } from './pause-detector.ts';
 import { itemStore } from './store-item.ts';
-import { WorkConsumer } from './work-consumer.ts';
+import { WorkConsumer, type WorkConsumerOptions } from './work-consumer.ts';
 import { WorkStreamWatch } from './work-stream-watch.ts';
 
 /** A late answer is useless: monitoring asks again soon. */
@@ -46,9 +46,13 @@ export function natsWorkQueue({ link, isLocal, clock, publish, budgetMs, log }: 
     },
     maxDispatchBytes: () => dispatcher.maxBytes(),
     onRefused: (handler) => dispatcher.onRefused(handler),
+    onStored: (handler) => dispatcher.onStored(handler),
+    // A worker of another process goes on.
+    earliestDispatchAtMs: 0,
     consume(kind: WorkKind, options: ConsumeOptions, handler: (item: WorkItem) => Promise<void>): Subscription {
       if (stopping) throw new SwitchyardError('bus.closed', 'the bus is closed');
-      const consumer = new WorkConsumer({ ...options, link, clock, kind, handler, store, budgetMs, pauseDetector, log });
+      const onStored: WorkConsumerOptions['onStored'] = (publisher, messageId) => dispatcher.reportStored(publisher, messageId);
+      const consumer = new WorkConsumer({ ...options, link, clock, kind, handler, store, onStored, budgetMs, pauseDetector, log });
       consumers.add(consumer);
       return {
         stop: async () => {

@@ -282,65 +282,6 @@ export function hostCases(open: () => Promise<TestCluster>): void {
       expect(announced).toContain(`part.${partitionOf('ses_a')} ${JSON.stringify({ v: 1, epoch: 2 })}`);
     });
 
-    it('DESIGN 6: a dispatched call whose worker dies is made by another, once no worker names it', async () => {
-      const cluster = await open();
-      const first = await cluster.host({ times: { callSilenceMs: 1_000 } });
-      await cluster.send(create('ses_a'));
-      const delivered: string[] = [];
-      const begin = () =>
-        cluster.bus.work.consume('router.turn', { concurrency: 8, ackWaitMs: 30_000 }, async (item) => {
-          delivered.push(`${item.messageId} ${item.deliveryCount}`);
-        });
-      // It has begun the call, and neither ends it nor names it.
-      const dead = begin();
-      await cluster.send(post('ses_a', 'hello'));
-      await eventually(() => delivered.length === 1);
-      await dead.stop();
-      const worker = begin();
-      await eventually(() => delivered.length === 2);
-      const [callId = ''] = delivered[0]?.split(' ') ?? [];
-      expect(delivered).toEqual([`${callId} 1`, `${callId} 2`]);
-      expect(await cluster.count('effects', `id = '${callId}' and state = 'open'`)).toBe(1);
-
-      await worker.stop();
-      await cluster.send(completed('ses_a', callId, 'a reply'));
-      await eventually(async () => (await cluster.count('effects', `state = 'open'`)) === 0);
-      await first.stop();
-      expect(delivered).toHaveLength(2);
-    });
-
-    it('DESIGN 6: a dispatched call that a worker names is not made again by the host that takes over', async () => {
-      const cluster = await open();
-      const first = await cluster.host({ times: { callSilenceMs: 1_000 } });
-      await cluster.send(create('ses_a'));
-      const delivered: string[] = [];
-      const worker = cluster.bus.work.consume('router.turn', { concurrency: 8, ackWaitMs: 30_000 }, async (item) => {
-        delivered.push(item.messageId);
-      });
-      await cluster.send(post('ses_a', 'hello'));
-      await eventually(() => delivered.length === 1);
-      const [callId = ''] = delivered;
-      const names = setInterval(() => {
-        const body = { v: 1, workerId: 'w1', question: 1, calls: [callId] };
-        cluster.bus.notices.publish(subjectOf(addresses.heartbeats, partitionOf('ses_a')), JSON.stringify(body));
-      }, 100);
-      try {
-        await first.stop();
-        let confirmed = 0;
-        cluster.bus.notices.subscribe(subjectOf(addresses.interestReplies, 'w1'), (_, body) => {
-          if (body.includes(callId)) confirmed += 1;
-        });
-        await cluster.host({ times: { callSilenceMs: 1_000 } });
-        // Three silences without heartbeats.
-        await eventually(() => confirmed >= 30);
-        expect(delivered).toEqual([callId]);
-        expect(await cluster.count('effects', `id = '${callId}' and state = 'open' and unpublished`)).toBe(1);
-      } finally {
-        clearInterval(names);
-        await worker.stop();
-      }
-    });
-
     it('DESIGN 9: a host that was without the broker announces its partitions: notices of its commits are lost', async () => {
       const cluster = await open();
       const [first, second] = [await cluster.host(), await cluster.host()];

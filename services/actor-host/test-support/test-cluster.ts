@@ -298,6 +298,7 @@ function stallable(bus: Bus, gate: Gate, onAsked = () => {}): Bus {
     blobs,
     usage,
     isReady: () => bus.isReady(),
+    connectionNumber: () => bus.connectionNumber(),
     flush: () => bus.flush(),
     hasCapacity: (kind) => bus.hasCapacity(kind),
     onReconnect: (handler) => bus.onReconnect(handler),

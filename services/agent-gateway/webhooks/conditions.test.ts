@@ -67,6 +67,7 @@ function busOf(bus: Bus): Bus {
   return {
     ...{ commands, work, notices, tokens, blobs, usage },
     isReady: () => bus.isReady(),
+    connectionNumber: () => bus.connectionNumber(),
     flush: () => bus.flush(),
     hasCapacity: (kind) => bus.hasCapacity(kind),
     onReconnect: (handler) => bus.onReconnect(handler),

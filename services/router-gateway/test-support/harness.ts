@@ -118,6 +118,8 @@ export function faultyBus(real: Bus): FaultyBus {
           },
         };
       },
+      onStored: (handler) => real.work.onStored(handler),
+      earliestDispatchAtMs: real.work.earliestDispatchAtMs,
       createdAtMs: () => real.work.createdAtMs(),
       onRestart: (handler) => real.work.onRestart(handler),
       depths: () => real.work.depths(),

@@ -105,9 +105,10 @@ export class RouterWatch implements BrokerWatch {
     this.#tables.effects.set(messageId, false);
   }
 
-  /** The broker recognises a repeat by its message id. */
   /** Its dispatches are those of router-bus.ts. */
   dispatched(): void {}
+
+  /** The broker recognises a repeat by its message id. */
 
   published(kind: string, messageId: string, body: string): void {
     this.queued.add(messageId);

@@ -7,8 +7,8 @@ export function assertDispatchable(messageId: string): void {
   if (!isToken(messageId)) throw new SwitchyardError('bus.invalid_subject', `'${messageId}' can't be dispatched: it is not one token of a subject`);
 }
 
-/** Subscribers to dispatches that reached no consumer. */
-export class Refusals {
+/** Subscribers to what became of dispatches: those that reached no consumer, or those that one has stored. */
+export class DispatchReports {
   readonly #handlers = new Set<(messageId: string) => void>();
 
   subscribe(handler: (messageId: string) => void): Subscription {
