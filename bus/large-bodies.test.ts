@@ -56,6 +56,7 @@ function innerBus() {
     },
     usage: { append: async () => {}, consume: () => subscription, backlog: async () => ({ records: 0, oldestAtMs: null }) },
     isReady: () => true,
+    connectionNumber: () => 1,
     flush: () => {},
     hasCapacity: () => false,
     onReconnect: () => subscription,

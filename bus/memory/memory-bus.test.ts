@@ -185,6 +185,23 @@ describe('memory bus: on its own', () => {
     never.open();
   });
 
+  it('DESIGN 6: knows no dispatch of an earlier process, and none is stored', async () => {
+    const clock = movableClock();
+    const killed = await openMemoryBus({ database, clock });
+    const begun = new Collector<string>();
+    killed.work.consume('router.turn', { concurrency: 1, ackWaitMs: 60_000 }, async ({ messageId }) => {
+      begun.add(messageId);
+      await new Promise(() => {});
+    });
+    killed.work.dispatch('router.turn', 'trn_1-1', Buffer.from('body'));
+    await begun.atLeast(1);
+    clock.advance(1_000);
+    const bus = await openMemoryBus({ database, clock });
+    expect(bus.work.earliestDispatchAtMs - killed.work.earliestDispatchAtMs).toBe(1_000);
+    expect(await bus.work.publish('router.turn', 'trn_1-1', 'body', 1)).toEqual({ duplicate: false });
+    await bus.close();
+  });
+
   it('counts deliveries over restarts of the process', async () => {
     const first = await open();
     const sentBack = new Collector<number>();

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { type Log, silentLog } from '#shared/telemetry/log.ts';
 import { type NatsServer, startNatsServer } from '../../scripts/servers/test-services.mjs';
 import type { Bus, WorkItem, WorkKind } from '../bus.ts';
-import { Collector, eventually, START } from '../conformance/under-test.ts';
+import { Collector, eventually, gate, START } from '../conformance/under-test.ts';
 import { addresses, type BusRole, type BusUser, patternOf, rolesOf, subjectOf } from '../subjects.ts';
 import { workQueues } from '../work-queues.ts';
 import { inboxPrefixOf } from './connection/dial.ts';
@@ -331,6 +331,41 @@ describe('the driver works for', () => {
     await consuming.stop();
   });
 
+  it.each<[BusUser, BusUser]>([
+    ['actor-host', 'router-worker'],
+    ['agent', 'router'],
+  ])('dispatches of model calls of actors from %s to %s, which stores what finds no free slot, and reports it', async (from, to) => {
+    const [sender, worker] = [await open(from), await open(to)];
+    const [begun, stored, refused] = [new Collector<string>(), new Collector<string>(), new Collector<string>()];
+    sender.work.onStored(stored.add);
+    sender.work.onRefused(refused.add);
+    sender.work.dispatch('router.turn', `${from}-0`, Buffer.from('body'));
+    // Of a worker of a release before, too, which does not subscribe.
+    expect(await refused.atLeast(1)).toEqual([`${from}-0`]);
+    const blocked = gate();
+    const consuming = worker.work.consume('router.turn', { concurrency: 8, ackWaitMs: LEASE_MS }, async (item) => {
+      begun.add(item.messageId);
+      await blocked.opened;
+      await item.ack();
+    });
+    let calls = 0;
+    await eventually(
+      async () => {
+        calls += 1;
+        sender.work.dispatch('router.turn', `${from}-${calls}`, Buffer.from('body'));
+        return stored.items.length;
+      },
+      (count) => count > 0,
+    );
+    expect(begun.items).not.toContain(stored.items[0]);
+    blocked.open();
+    await eventually(
+      async () => begun.items,
+      (ids) => ids.includes(stored.items[0] ?? ''),
+    );
+    await consuming.stop();
+  });
+
   it('usage from one router worker to another', async () => {
     const [sender, ledger] = [await open('router-worker'), await open('router-worker')];
     const delivered = new Collector<string>();
@@ -412,6 +447,26 @@ describe('the driver works for', () => {
 
     expect(delivered.items[0]).toBe(filled(pattern));
     await listening.stop();
+  });
+});
+
+describe('a broker with permissions of before the dispatches of actors’ calls', () => {
+  beforeAll(() => startServer(addresses.dispatchedTurns.pattern));
+  afterAll(() => server.close());
+
+  it('DESIGN 6: lets a newer host queue them at once', async () => {
+    const host = await open('actor-host');
+    const refused = new Collector<string>();
+    host.work.onRefused(refused.add);
+    for (const id of ['trn_1-1', 'trn_2-1']) host.work.dispatch('router.turn', id, Buffer.from('body'));
+    expect([...(await refused.atLeast(2))].sort()).toEqual(['trn_1-1', 'trn_2-1']);
+    host.work.dispatch('router.turn', 'trn_3-1', Buffer.from('body'));
+    expect(await refused.atLeast(3)).toContain('trn_3-1');
+
+    // Its refusals are logged, one for each dispatch that was sent.
+    const logged = complaints.splice(0);
+    expect(logged.length).toBeLessThanOrEqual(2);
+    expect(logged.join()).toContain(addresses.dispatchedTurns.pattern);
   });
 });
 

@@ -30,5 +30,7 @@ it('npm start exits in time after a signal whatever is in flight, and the turn c
   const log = await agentClient(next.agentUrl, next.keys.agentKey).logUntil(id, (event) => event.kind === 'status' && event.status === 'ready');
   expect(log.filter((event) => event.kind === 'assistant_message')).toHaveLength(1);
   expect(log[offset]).toMatchObject({ kind: 'user_message' });
+  // Its call was dispatched, which ended with the process: it is made again at once.
+  expect(next.output()).not.toContain('no heartbeat names a dispatched call');
   expect(await next.stop()).toEqual(CLEAN);
 });

@@ -33,12 +33,14 @@ const concurrency: { [Kind in keyof typeof workQueues]: number } = {
 
 /** Lag counts what waits and what is in flight: at half of a worker's capacity another one is added. */
 const FILL = 0.5;
+/** Of model calls of turns and runs only those are counted that found no free slot. They wait for seconds with little CPU, so a full worker shows in nothing else. */
+const FILL_OF_TURNS = 1 / 16;
 /** Each process has up to eight connections to the database. */
 const MOST_WORKERS = 16;
 /** A worker that ends drains for up to two minutes. */
 const SCALE_DOWN_AFTER_SECONDS = 300;
 
-/** Another worker by the lag of its consumers, and by its CPU: calls of clients that a worker takes at once are in no stream. */
+/** Another worker by the lag of its consumers, and by its CPU: calls that a worker begins at once are in no stream. */
 export function scalerOf(service: 'router-worker' | 'effect-worker'): ScaledObject {
   const queues = Object.entries(workQueues).filter(([, { read }]) => (read as readonly string[]).includes(service));
   if (!isScaled(service) || queues.length === 0) throw new Error(`${service} consumes no work`);
@@ -61,7 +63,7 @@ export function scalerOf(service: 'router-worker' | 'effect-worker'): ScaledObje
             account: '$G',
             stream: streams.work.name,
             consumer,
-            lagThreshold: String(concurrency[kind as keyof typeof workQueues] * FILL),
+            lagThreshold: String(concurrency[kind as keyof typeof workQueues] * (kind === 'router.turn' ? FILL_OF_TURNS : FILL)),
           },
         })),
         { type: 'cpu', metricType: 'Utilization', metadata: { value: '80' } },

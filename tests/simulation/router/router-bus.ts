@@ -166,7 +166,7 @@ function workOf(options: RouterBusOptions, base: WorkQueue): WorkQueue {
             });
         },
       };
-      if (kind === 'router.call') router.dispatchConsumers.push(consumer);
+      router.dispatchConsumers.push(consumer);
       return base.consume(kind, { concurrency, ackWaitMs }, taking);
     },
   };
@@ -189,9 +189,10 @@ function takeDispatched(sender: RouterBusOptions, consumer: DispatchConsumer, { 
   const ask = askerOf({ ...sender, process });
   const store = (earlierDeliveries: number) => publish(kind, messageId, body, earlierDeliveries);
   const ageMs = scheduler.nowMs - deliveredAtMs;
+  if (ageMs >= dispatchedLeaseMs(ackWaitMs)) return;
   if (inFlight >= concurrency) {
     store(0).catch(() => {});
-  } else if (ageMs < dispatchedLeaseMs(ackWaitMs)) {
+  } else {
     const item = dispatchedItem({
       ...{ kind, messageId, body, publishedAtMs, ackWaitMs, deliveredAt: performance.now() - ageMs, log: silentLog },
       assertOpen: () => {},

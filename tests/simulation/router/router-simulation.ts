@@ -1,4 +1,3 @@
-import type { RouterCall } from '../../../bus/messages/router.ts';
 import { keyReferenceOf } from '../../../shared/keys/key-reference.ts';
 import { brokerLost } from '../broker-lost.ts';
 import { commandStream, workStream } from '../cluster/broker-streams.ts';
@@ -16,6 +15,7 @@ import { gatewayOn, type Handle, type RouterFooting, routerWorkerOn } from './ro
 import { config, keys, requestOf } from './router-setup.ts';
 import { RouterWatch } from './router-watch.ts';
 import { SimulatedClient } from './simulated-client.ts';
+import { SimulatedOwner } from './simulated-owner.ts';
 import { SimulatedProviders } from './simulated-provider.ts';
 import { usageStream } from './usage-stream.ts';
 import { Wire } from './wire.ts';
@@ -57,8 +57,7 @@ export class RouterSimulation {
   readonly gateways: SimulatedGateway[] = [];
   readonly workers: Process[] = [];
   readonly clients: SimulatedClient[] = [];
-  /** As they are published again, by id. */
-  readonly #actorCalls = new Map<string, string>();
+  #owner: { process: Process; calls: SimulatedOwner } | null = null;
   readonly counts = { kills: 0, pauses: 0, cutOffs: 0, restarts: 0, outages: 0, resumed: 0, storesLost: 0, leadersLost: 0, slowed: 0 };
   #numbers = 0;
 
@@ -94,7 +93,7 @@ export class RouterSimulation {
   }
 
   get actorCalls(): readonly string[] {
-    return [...this.#actorCalls.keys()];
+    return this.#owner?.calls.callIds ?? [];
   }
 
   async startGateway(): Promise<void> {
@@ -137,21 +136,29 @@ export class RouterSimulation {
     await this.scheduler.step(process, `${process.id} gets the rest of call ${before.asked.number} asked`, () => client.send(handle));
   }
 
-  /** An actor host, which is no part of this simulation, puts a call on the queue. */
-  askAsActor(): void {
-    const { chance, nowMs } = this.scheduler;
+  /** An actor host, of which only its dispatches are part of this simulation, makes a call. */
+  async askAsActor(): Promise<void> {
+    const { scheduler, tables } = this;
+    const { chance, nowMs } = scheduler;
     const number = this.#next();
     const callId = `trn_${number}`;
-    const call: RouterCall = {
+    const call = {
       ...{ v: 1, callId, origin: '0', want: chance.pick(['frames', 'none'] as const), surface: 'chat-completions', detached: false, republished: false },
       ...{ deadlineAtMs: nowMs + config.timeouts.total_ms, createdAtMs: nowMs, traceparent: null, maxTokens: null, request: requestOf(number, true) },
       keyId: keyReferenceOf(keys.agent.hash),
       reply: { sessionId: `ses_${number}`, actorId: callId, turnId: callId, epoch: 1 },
     };
-    this.scheduler.note(`an actor makes call ${number}`);
-    this.#actorCalls.set(callId, JSON.stringify({ ...call, republished: true }));
-    this.tables.effects.set(callId, true);
-    this.broker.publish('router.turn', callId, JSON.stringify(call));
+    tables.effects.set(callId, true);
+    const process = this.#owner?.process ?? scheduler.process('owner', 'owner');
+    await scheduler.step(process, `an actor makes call ${number}`, () => {
+      this.#owner ??= { process, calls: this.#ownerOn(process) };
+      this.#owner.calls.dispatch(call);
+    });
+  }
+
+  #ownerOn(process: Process): SimulatedOwner {
+    const isOpen = (callId: string) => this.tables.effects.get(callId) === true;
+    return new SimulatedOwner({ bus: this.#footing(process).bus, isOpen, lastOf: (partition) => this.broker.lastOf(partition) });
   }
 
   async leave(client: SimulatedClient): Promise<void> {
@@ -235,9 +242,9 @@ export class RouterSimulation {
     this.cluster.beSlow();
   }
 
-  /** Queued calls, usage records and frames are gone. An actor host, which is no part of this simulation, publishes its open calls again. */
-  loseStore(): void {
-    const { broker, router, scheduler, tables, watch } = this;
+  /** Queued calls, usage records and frames are gone. An actor host publishes its open calls again, but for those that are dispatched. */
+  async loseStore(): Promise<void> {
+    const { broker, router, scheduler, watch } = this;
     scheduler.note('the store of the broker is lost');
     this.counts.storesLost += 1;
     scheduler.breakOff(brokerLost);
@@ -246,7 +253,8 @@ export class RouterSimulation {
     broker.lose();
     this.cluster.restart();
     router.tokens.restart();
-    for (const [callId, body] of this.#actorCalls) if (tables.effects.get(callId) === true) broker.publish('router.turn', callId, body);
+    const owner = this.#owner;
+    if (owner !== null) await scheduler.step(owner.process, 'the actor host finds a new queue', () => owner.calls.publishAgain());
   }
 
   /** Statements fail at once, for some seconds. */

@@ -109,7 +109,6 @@ export class RouterWatch implements BrokerWatch {
   dispatched(): void {}
 
   /** The broker recognises a repeat by its message id. */
-
   published(kind: string, messageId: string, body: string): void {
     this.queued.add(messageId);
     if (kind === 'router.call' && (JSON.parse(body) as RouterCall).callId !== messageId) this.breach('message id', `a call was published as ${messageId}`);

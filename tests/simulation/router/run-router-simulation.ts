@@ -88,7 +88,7 @@ async function beWild(simulation: RouterSimulation): Promise<void> {
   const stepsPerFault = chance.pick([8, 15, 30]);
   while (scheduler.steps < steps) {
     if (chance.oneIn(14)) await simulation.ask();
-    else if (chance.oneIn(50)) simulation.askAsActor();
+    else if (chance.oneIn(30)) await simulation.askAsActor();
     else if (chance.oneIn(20)) await simulation.resume();
     else if (chance.oneIn(60) && simulation.clients.length > 0) await simulation.leave(chance.pick(simulation.clients));
     if (chance.oneIn(stepsPerFault)) await injectFault(simulation);
