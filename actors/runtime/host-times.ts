@@ -15,6 +15,6 @@ export interface HostTimes {
 /**
  * `cutOffMs` is longer than a reconnect or a broker's restart, and less than the 15 s after which NATS closes a silent connection: it counts from the last
  * reply to the host's own questions, one per beat (bus-contact.ts), so no ping needs to fail first. `callSilenceMs` is three heartbeats of a worker, and longer
- * than the lease of what it has begun (`dispatchedLeaseMs`).
+ * than the lease of what it has begun (`dispatchedLeaseMs`); the call is queued one to three seconds later, when the silence is noticed and judged.
  */
 export const hostTimes: HostTimes = { beatMs: 1_000, expiresAfterMs: 5_000, dropAfterMs: 4_000, cutOffMs: 10_000, callSilenceMs: 6_000 };
