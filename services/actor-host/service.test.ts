@@ -4,8 +4,8 @@ import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-
 import { silentLog } from '#shared/telemetry/log.ts';
 import { callbackCases } from './test-support/callback-cases.ts';
 import { commandCases } from './test-support/command-cases.ts';
-import { useEmbeddedClusters } from './test-support/embedded-clusters.ts';
 import { dispatchCases } from './test-support/dispatch-cases.ts';
+import { useEmbeddedClusters } from './test-support/embedded-clusters.ts';
 import { engineCases } from './test-support/engine-cases.ts';
 import { hostCases } from './test-support/host-cases.ts';
 import { logChangeCases } from './test-support/log-change-cases.ts';

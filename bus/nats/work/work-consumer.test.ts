@@ -215,7 +215,10 @@ describe('dispatches that come at once', () => {
     });
     await vi.advanceTimersByTimeAsync(1);
     const dispatch = (messageId: string) =>
-      receivers.get('offer.router.call')?.(null, { reply: `_INBOX.x.${Date.now() + (pausedMs > 0 ? -pausedMs : workedMs)}.${messageId}`, string: () => '{}' } as unknown as Msg);
+      receivers.get('offer.router.call')?.(null, {
+        reply: `_INBOX.x.${Date.now() + (pausedMs > 0 ? -pausedMs : workedMs)}.${messageId}`,
+        string: () => '{}',
+      } as unknown as Msg);
     /** In answer to the last pull. */
     const deliver = (sequence: number) =>
       [...receivers].at(-1)?.[1](null, {

@@ -252,9 +252,9 @@ export class WorkConsumer implements Subscription {
   }
 
   #acceptDispatch(dispatch: Dispatch): void {
-    if (!this.isStopping && this.hasFreeSlot) return this.#beginDispatched(dispatch);
+    if (!this.isStopping && this.hasFreeSlot) this.#beginDispatched(dispatch);
     // Stored so late, it could be a second item: the queue may have forgotten the first.
-    if (performance.now() - dispatch.deliveredAt >= dispatchedLeaseMs(this.#options.ackWaitMs)) this.#logLate(dispatch);
+    else if (performance.now() - dispatch.deliveredAt >= dispatchedLeaseMs(this.#options.ackWaitMs)) this.#logLate(dispatch);
     else void this.#storeDispatched(dispatch);
   }
 

@@ -143,7 +143,15 @@ export class RouterSimulation {
     const number = this.#next();
     const callId = `trn_${number}`;
     const call = {
-      ...{ v: 1 as const, callId, origin: '0', want: chance.pick(['frames', 'none'] as const), surface: 'chat-completions', detached: false, republished: false },
+      ...{
+        v: 1 as const,
+        callId,
+        origin: '0',
+        want: chance.pick(['frames', 'none'] as const),
+        surface: 'chat-completions',
+        detached: false,
+        republished: false,
+      },
       ...{ deadlineAtMs: nowMs + config.timeouts.total_ms, createdAtMs: nowMs, traceparent: null, maxTokens: null, request: requestOf(number, true) },
       keyId: keyReferenceOf(keys.agent.hash),
       reply: { sessionId: `ses_${number}`, actorId: callId, turnId: callId, epoch: 1 },
