@@ -70,14 +70,16 @@ describe('the scan', () => {
       `  await */ work.then(next); failPoint('a.b');`,
       `const url = 'http://x'; await fetch(url); // await`,
       'awaited(unawaited);',
+      'work.dispatch(kind);',
     );
 
-    expect(awaits).toBe(4);
+    expect(awaits).toBe(5);
     expect(points).toEqual(['a.b']);
     expect(faults).toEqual([
       '2: no fail point and no reason: for await (const one of all)',
       '2: no fail point and no reason: await use(one);',
       '5: no fail point and no reason: await fetch(url);',
+      '7: no fail point and no reason: .dispatch(kind);',
     ]);
   });
 

@@ -6,7 +6,7 @@ export const needServers = [
   'tests/e2e/**/*.test.ts',
   'tests/chaos/**/*.test.ts',
   'tests/security/planted-secrets.test.ts',
-  'bus/nats/{broker-loss,nats-bus,opening,permissions,replicas-conformance}.test.ts',
+  'bus/nats/{broker-loss,nats-bus,opening,permissions,replicas-conformance,users}.test.ts',
   'bus/nats/connection/{dial,link}.test.ts',
   'bus/nats/tokens/{token-connection,token-stream}.test.ts',
   'bus/nats/usage/usage-log.test.ts',

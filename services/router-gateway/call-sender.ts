@@ -115,6 +115,7 @@ export class CallSender {
           dispatched.isQueued = true;
           return this.#queue(callId, dispatched.body ?? NO_BYTES, 0);
         }
+        // no fail point, because nothing is stored of the call: it ends with its gateway
         bus.work.dispatch('router.call', callId, dispatched.body ?? NO_BYTES);
         // A stream's client waits for its first token; a lone call has nothing to be batched with.
         if (want === 'frames' || this.#dispatched.size === 1) bus.flush();

@@ -20,7 +20,7 @@ export const reasons = {
 } as const satisfies Record<string, string>;
 
 export interface AwaitScan {
-  /** How many there are of `await`, `for await` and `.then(`. */
+  /** How many there are of `await`, `for await`, `.then(` and `.dispatch(`, which changes state outside likewise. */
   awaits: number;
   /** The names of the fail points. */
   points: string[];
@@ -89,7 +89,7 @@ interface Marker extends Comment {
 }
 
 const COMMENTS_AND_STRINGS = /\/\*[\s\S]*?\*\/|\/\/[^\n]*|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`/g;
-const LOCATIONS = /\bfor\s+await\b|\bawait\b|\.then\(|\bfailPoint\('([^']*)'\)/g;
+const LOCATIONS = /\bfor\s+await\b|\bawait\b|\.then\(|\.dispatch\(|\bfailPoint\('([^']*)'\)/g;
 const MARKER = /^\/\/ no fail point\b/i;
 const NAMED = /^\/\/ no fail point: ([a-z-]+)(?: \(([2-9])\))?$/;
 const IN_WORDS = /^\/\/ no fail point, because \S+ \S.*$/;

@@ -123,7 +123,7 @@ export class CommitLoop {
     const leaving = partitions.flatMap((partition) => this.#mailboxes.get(partition) ?? []);
     // Not awaited: slow while the broker does not reply, and no more entries come.
     for (const mailbox of leaving) this.#discard(mailbox);
-    await this.#inFlight.catch(() => {});
+    await this.#inFlight.catch(() => {}); // no fail point: waits
     if (leaving.length > 0) {
       await this.#deps.outbox.handOver(partitions); // no fail point: waits
       // Begun meanwhile, it may mark effects of these.

@@ -318,6 +318,7 @@ export class Outbox {
     const bytes = Buffer.from(body);
     if (bytes.byteLength > Math.min(MAX_DISPATCH_BYTES, work.maxDispatchBytes())) return false;
     work.dispatch(DISPATCHED_KIND, effect.id, bytes);
+    // Refusals come later.
     this.#dispatched.follow(effect);
     failPoint('outbox.dispatched');
     return true;

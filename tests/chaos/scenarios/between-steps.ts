@@ -3,15 +3,15 @@ import { TIMEOUT_MS } from '../environment.ts';
 import { drainHost, type Fault } from '../scenario.ts';
 
 /**
- * Ends the broker while three processes are paused between two steps that involve it: a host between the publish of work and the
- * mark of its effect as published, a worker between a call and its result, and one between its result and the acknowledgement.
+ * Ends the broker while three processes are paused between two steps that involve it: a host between the dispatch of a model
+ * call and its result, a worker between a call and its result, and one between its result and the acknowledgement.
  */
 export function brokerEndsInBetween(signal: 'SIGTERM' | 'SIGKILL'): Fault {
   return {
-    name: `the broker is ${signal === 'SIGKILL' ? 'killed' : 'restarted'} between publish, result, acknowledgement and the mark of the effect`,
+    name: `the broker is ${signal === 'SIGKILL' ? 'killed' : 'restarted'} between dispatch, result and acknowledgement`,
     extraCalls: 1,
     inject: async (environment) => {
-      const host = await environment.addHost({ FAIL_POINT: 'outbox.published:stop:5' });
+      const host = await environment.addHost({ FAIL_POINT: 'outbox.dispatched:stop:5' });
       const workers = await Promise.all(['item.done', 'item.reported'].map((point) => environment.add('effect-worker', { FAIL_POINT: `${point}:stop` })));
       const still = [host, ...workers];
       await eventually(() => still.every((one) => one.output().includes('SIGSTOP')), { timeoutMs: TIMEOUT_MS });
