@@ -286,6 +286,7 @@ describe('dispatches that come at once', () => {
     dispatch('o5');
     await vi.advanceTimersByTimeAsync(0);
     expect([stored, reported]).toEqual([['o5'], ['x o5']]);
+    await tick();
     await consumer.stop();
   });
 
@@ -298,6 +299,7 @@ describe('dispatches that come at once', () => {
     pause(4_100);
     dispatch('o6');
     expect(stored).toEqual(['o5']);
+    await tick();
     await consumer.stop();
   });
 
