@@ -21,7 +21,7 @@ interface PlantedFault {
 
 /** Faults that the design guards against, each injected by itself. The product has no code for them. */
 export const plantedFaults: readonly PlantedFault[] = [
-  { name: 'no check of owner and epoch', caughtAt: 24, options: { fence: { owner: false, epoch: false, commitNo: true } } },
+  { name: 'no check of owner and epoch', caughtAt: 27, options: { fence: { owner: false, epoch: false, commitNo: true } } },
   { name: 'no commit_no check', caughtAt: 42, options: { fence: { owner: true, epoch: true, commitNo: false } } },
   { name: 'work acked before its result is stored', caughtAt: 1, options: { busOfWorker: (bus) => withItems(bus, acked) } },
   {
@@ -36,12 +36,12 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a timer without a deterministic id',
-    caughtAt: 7,
+    caughtAt: 4,
     patch: { file: 'actors/runtime/apply/command-plan.ts', find: 'commandId: key,', replace: 'commandId: this.inputs.newId(this.atMs),' },
   },
   {
     name: 'a result accepted for a superseded call',
-    caughtAt: 686,
+    caughtAt: 83,
     patch: {
       file: 'actors/tool-loop/asking.ts',
       find: 'event.callId === callIdOf(context)',
@@ -50,7 +50,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a second reply that is checked, too',
-    caughtAt: 3,
+    caughtAt: 4,
     patch: {
       file: 'actors/kinds/turn/check-states.ts',
       find: 'const { isToCheck: _, ...engine } = engineOf(context);',
@@ -68,7 +68,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a lost dispatch that is never sent again',
-    caughtAt: 1,
+    caughtAt: 3,
     patch: { file: 'actors/runtime/publish/dispatched-effects.ts', find: 'onLost(effect);', replace: 'effect;' },
   },
   {
@@ -80,7 +80,7 @@ export const plantedFaults: readonly PlantedFault[] = [
       replace: 'work.dispatch(DISPATCHED_KIND, effect.id, bytes);\n    this.#markDone(effect);',
     },
   },
-  { name: 'redelivered work begun without reading its effect', caughtAt: 9, options: { busOfWorker: (bus) => withItems(bus, unmarked) } },
+  { name: 'redelivered work begun without reading its effect', caughtAt: 48, options: { busOfWorker: (bus) => withItems(bus, unmarked) } },
   {
     name: 'a poison command that stops its partition',
     caughtAt: 2,
@@ -130,7 +130,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a deletion in one commit with what it deletes',
-    caughtAt: 7,
+    caughtAt: 5,
     patch: {
       file: 'actors/runtime/apply/plan-batch.ts',
       find: 'const isChange = parsed.command !== null && changesLog(parsed.command);',
@@ -148,7 +148,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a reply from answers of before a message joined',
-    caughtAt: 45,
+    caughtAt: 288,
     patch: { file: 'actors/engine/turn-row.ts', find: 'rows: rows.slice(at + 1)', replace: 'rows' },
   },
   {
@@ -162,7 +162,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a result of a tool counted twice in the log',
-    caughtAt: 5,
+    caughtAt: 1,
     patch: {
       file: 'actors/kinds/turn/engine-states.ts',
       find: "if (event.fact) enqueue({ type: 'fact', params: { content: event.fact, id: null, metadata: {} } });",
@@ -171,7 +171,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a stale pass that resolves',
-    caughtAt: 9,
+    caughtAt: 21,
     patch: {
       file: 'actors/engine/decide.ts',
       find: 'if (forcing.length === 0) return composed(phase);',
@@ -189,7 +189,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a tool step that is skipped',
-    caughtAt: 5,
+    caughtAt: 65,
     patch: {
       file: 'actors/engine/routines/plan-routine.ts',
       find: 'graph.nodes.get(node)?.tools.some((tool) => pass.ranTools.has(tool)) === true;',
@@ -198,7 +198,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a message that models see while it is being checked',
-    caughtAt: 200,
+    caughtAt: 313,
     patch: {
       file: 'actors/engine/moderation/withheld.ts',
       find: "z.enum(['pending', 'unavailable'])",
@@ -221,11 +221,11 @@ export const plantedFaults: readonly PlantedFault[] = [
     // The delivery count does not show every redelivery: a broker's new leader may not know of the first delivery.
     patch: { file: 'services/effect-worker/tools/claims.ts', find: 'return rowCount === 1;', replace: 'return rowCount !== null;' },
   },
-  { name: 'a call of a cancelled run that is claimed behind its owner’s read', caughtAt: 15, options: { withdrawal: 'read only' } },
-  { name: 'a withdrawn call that a worker makes all the same', caughtAt: 15, options: { withdrawal: 'overridden' } },
+  { name: 'a call of a cancelled run that is claimed behind its owner’s read', caughtAt: 86, options: { withdrawal: 'read only' } },
+  { name: 'a withdrawn call that a worker makes all the same', caughtAt: 86, options: { withdrawal: 'overridden' } },
   {
     name: 'a cancelled run that does not wait for a call that has begun',
-    caughtAt: 4,
+    caughtAt: 5,
     patch: { file: 'actors/inputs/run-facts.ts', find: 'isClaimed: (effectId) => claimed.has(effectId),', replace: 'isClaimed: () => false,' },
   },
   {
@@ -237,7 +237,7 @@ export const plantedFaults: readonly PlantedFault[] = [
       replace: 'if (error?.err_code === IN_PROCESS) throw new InProcessError();',
     },
   },
-  { name: 'the message at the cursor not compared', caughtAt: 72, options: { comparesPositions: false } },
+  { name: 'the message at the cursor not compared', caughtAt: 21, options: { comparesPositions: false } },
 ];
 
 function withItems(bus: Bus, change: (item: WorkItem) => Promise<WorkItem>): Bus {

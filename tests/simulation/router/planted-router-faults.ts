@@ -17,7 +17,7 @@ interface PlantedRouterFault {
 export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   {
     name: 'a record lost: its append is not awaited',
-    caughtAt: 1,
+    caughtAt: 32,
     rule: 'one row',
     patch: {
       file: 'services/router-worker/usage-recorder.ts',
@@ -43,10 +43,10 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
     options: { ledger: { ...ALL_RULES, countsInserted: false } },
   },
   { name: 'a reservation that stays behind its record', caughtAt: 8, rule: 'limit', options: { ledger: { ...ALL_RULES, settles: false } } },
-  { name: 'a reservation that lapses before its end', caughtAt: 2, rule: 'lapse', options: { ledger: { ...ALL_RULES, waitsForEnd: false } } },
+  { name: 'a reservation that lapses before its end', caughtAt: 8, rule: 'lapse', options: { ledger: { ...ALL_RULES, waitsForEnd: false } } },
   {
     name: 'a reservation that lapses while its record waits in the log',
-    caughtAt: 200,
+    caughtAt: 487,
     rule: 'lapse',
     patch: {
       file: 'services/router-worker/ledger/lapse-reservations.ts',
@@ -54,16 +54,16 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
       replace: 'oldestAtMs === null ? nowMs : nowMs',
     },
   },
-  { name: 'an interim record of a dead call that is not found', caughtAt: 13, rule: 'one row', options: { ledger: { ...ALL_RULES, findsOverdue: false } } },
+  { name: 'an interim record of a dead call that is not found', caughtAt: 458, rule: 'one row', options: { ledger: { ...ALL_RULES, findsOverdue: false } } },
   {
     name: 'a terminal frame that does not wait for the record',
-    caughtAt: 2,
+    caughtAt: 1,
     rule: 'record first',
     patch: { file: 'services/router-worker/call-record.ts', find: 'return isReserved ? this.#stored : null;', replace: 'return null;' },
   },
   {
     name: 'a call that is sent before its credit is reserved',
-    caughtAt: 13,
+    caughtAt: 8,
     rule: 'limit',
     patch: {
       file: 'services/router-gateway/key-admission.ts',
@@ -73,7 +73,7 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   },
   {
     name: 'a call that is not queued when its worker is lost behind content',
-    caughtAt: 40,
+    caughtAt: 87,
     rule: 'one row',
     patch: {
       file: 'services/router-gateway/call-sender.ts',
@@ -83,7 +83,7 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   },
   {
     name: 'requests of a minute that are read before they are counted',
-    caughtAt: 64,
+    caughtAt: 87,
     rule: 'rate',
     patch: {
       file: 'shared/rates/rate-limits.ts',
@@ -94,7 +94,7 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   },
   {
     name: 'tokens of a minute that are counted by a process alone',
-    caughtAt: 63,
+    caughtAt: 8,
     rule: 'rate',
     patch: {
       file: 'shared/rates/rate-limits.ts',
@@ -104,7 +104,7 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   },
   {
     name: 'a stream that is resumed behind its next event',
-    caughtAt: 1,
+    caughtAt: 22,
     rule: 'text',
     patch: {
       file: 'services/router-gateway/routes/resume-generation.ts',
@@ -114,7 +114,7 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   },
   {
     name: 'an interim record that is given up when the record of its call is in the log',
-    caughtAt: 13,
+    caughtAt: 143,
     rule: 'one row',
     patch: {
       file: 'services/router-worker/interim/interim-records.ts',
@@ -136,7 +136,7 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   },
   {
     name: 'a publish that counts as stored when a broker without a leader refuses it',
-    caughtAt: 11,
+    caughtAt: 32,
     rule: 'stored',
     patch: {
       file: 'bus/nats/connection/store-message.ts',
@@ -146,7 +146,7 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   },
   {
     name: 'a publish that counts as stored when its leader answers without a sequence',
-    caughtAt: 32,
+    caughtAt: 38,
     rule: 'stored',
     patch: {
       file: 'bus/nats/connection/store-message.ts',
@@ -156,7 +156,7 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   },
   {
     name: 'a publish that is repeated under another message id as soon as its leader has it in process',
-    caughtAt: 256,
+    caughtAt: 264,
     rule: 'doubled',
     patch: {
       file: 'bus/nats/connection/stored-publish.ts',
@@ -166,7 +166,7 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   },
   {
     name: 'a call that counts as not sent when the reply to its publish is late',
-    caughtAt: 113,
+    caughtAt: 8,
     rule: 'released',
     patch: {
       file: 'services/router-gateway/call-sender.ts',
