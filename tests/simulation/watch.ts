@@ -151,11 +151,12 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
     for (const [effectId, process] of this.#workerOf) if (process === worker) this.#silentSinceMs.set(effectId, this.#scheduler.nowMs);
   }
 
-  /** @param sinceMs since when all processes run and are connected */
+  /** Counts while a host that runs owns the partition. @param sinceMs since when all processes run and are connected */
   checkSilence(sinceMs: number): void {
     for (const [effectId, atMs] of this.#silentSinceMs) {
       // A message that was deleted meanwhile can't be rendered: its check ends by its own timer.
       if (!this.#isOpen(effectId) || effectId.endsWith('-moderation')) this.#silentSinceMs.delete(effectId);
+      else if (!this.#hasOwner(effectId)) this.#silentSinceMs.set(effectId, this.#scheduler.nowMs);
       else if (this.#scheduler.nowMs - Math.max(atMs, sinceMs, this.#acquiredAtMs) > MOST_SILENCE_MS) {
         this.#silentSinceMs.delete(effectId);
         this.breach('dispatch', `${effectId} was lost, and was not sent again`);
@@ -219,6 +220,13 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
     } else if (JSON.stringify(answer) !== seen['answer']) this.breach('answer', `${commandId} was answered differently`);
   }
 
+  /** A dead owner of its partition has it until its heartbeat expires. */
+  #hasOwner(effectId: string): boolean {
+    const [effect] = this.#tables.effects.get(effectId) ?? [];
+    const owner = this.#tables.parts.get(effect?.['p'] as number)?.['owner'];
+    return this.#scheduler.processes.some(({ id, state }) => id === owner && state === 'up');
+  }
+
   #isOpen(effectId: string): boolean {
     return (this.#tables.effects.get(effectId) ?? []).some(({ state }) => state === 'open');
   }
@@ -233,7 +241,7 @@ function withoutMetadata(body: unknown): string | undefined {
   return typeof body === 'string' ? JSON.stringify({ ...(JSON.parse(body) as object), metadata: null }) : undefined;
 }
 
-/** The owner notices after a silence of 15 s, by ticks. */
+/** The owner notices after a silence of 15 s, by checks of a timer. */
 const MOST_SILENCE_MS = 25_000;
 /** Bound of the clocks' errors. */
 export const MOST_SKEW_MS = 3_000;
