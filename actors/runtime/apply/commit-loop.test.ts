@@ -159,6 +159,23 @@ it('reads the agent states of a partition anew once it is acquired: it may have 
   expect(agentStateReads).toBe(2);
 });
 
+it('DESIGN 6: releases a partition once its outbox has handed over its calls', async () => {
+  const { store } = heldStore();
+  const outbox = newOutbox();
+  let handedOver = () => {};
+  const handOver = vi.spyOn(outbox, 'handOver').mockReturnValue(new Promise((resolve) => (handedOver = resolve)));
+  const loop = loopOn(store, noMetrics, outbox);
+  loop.own(new Mailbox({ partition: 7, epoch: 1, owner: 'host-1', commitNo: 0, cursor: 0, cursorFingerprint: null }, loop.kick));
+  const released = vi.fn();
+  const releasing = loop.release([7]).then(released);
+  await vi.waitFor(() => expect(handOver).toHaveBeenCalledExactlyOnceWith([7]), WAIT);
+  expect([released.mock.calls.length, loop.mailboxOf(7) === undefined]).toEqual([0, false]);
+
+  handedOver();
+  await releasing;
+  expect(loop.mailboxOf(7)).toBeUndefined();
+});
+
 it('adds a partition to no commit for the row of a published effect, until rows are flushed', async () => {
   const committed: unknown[] = [];
   const commits = commitsBy(async ({ partitions }) => {

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { partitionOf } from '#bus/partition.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
@@ -104,6 +105,29 @@ export function dispatchCases(open: () => Promise<TestCluster>): void {
       const turns = await beginTurnsUntil(cluster, first.stop());
       await eventually(() => begun.size === turns);
       expect(Math.max(...begun.values())).toBe(1);
+      await worker.stop();
+    });
+
+    it('DESIGN 6: a call whose commit ends while its host stops is dispatched by that host', async () => {
+      const cluster = await open();
+      const [first, second] = [await cluster.host({ times: NEVER_SILENT }), await cluster.host({ times: NEVER_SILENT })];
+      const { begun, worker } = beginCalls(cluster);
+      await eventually(async () => (await cluster.count('parts', `owner = '${second.id}'`)) > 0);
+      const owned = (await cluster.rows<{ p: number }>('select p from parts where owner = $1', [first.id])).map(({ p }) => p);
+      const sessionId = Array.from({ length: 10_000 }, (_, n) => `ses_${n}`).find((id) => owned.includes(partitionOf(id))) ?? '';
+      await cluster.send(create(sessionId));
+      await eventually(() => cluster.replies.length === 1);
+      first.faults.push('hold');
+      await cluster.send(post(sessionId, 'hello'));
+      await eventually(() => first.faults.length === 0);
+      const stopped = first.stop();
+      await eventually(async () => (await cluster.count('hosts', `id = '${first.id}' and stopping_since is not null`)) > 0);
+      // It leaves right behind that, and waits for its commit.
+      for (let turn = 0; turn < 100; turn += 1) await nextTurn();
+      first.wake();
+      await stopped;
+      await eventually(() => begun.size === 1);
+      expect([...begun.values()]).toEqual([1]);
       await worker.stop();
     });
 
