@@ -120,7 +120,7 @@ export function dispatchCases(open: () => Promise<TestCluster>): void {
       first.faults.push('hold');
       await cluster.send(post(sessionId, 'hello'));
       await eventually(() => first.faults.length === 0);
-      const stopped = first.stop();
+      const stopped = first.stopAsItIs();
       await eventually(async () => (await cluster.count('hosts', `id = '${first.id}' and stopping_since is not null`)) > 0);
       // It leaves right behind that, and waits for its commit.
       for (let turn = 0; turn < 100; turn += 1) await nextTurn();
