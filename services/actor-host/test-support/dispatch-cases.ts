@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { partitionOf } from '#bus/partition.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
@@ -121,9 +120,8 @@ export function dispatchCases(open: () => Promise<TestCluster>): void {
       await cluster.send(post(sessionId, 'hello'));
       await eventually(() => first.faults.length === 0);
       const stopped = first.stopAsItIs();
-      await eventually(async () => (await cluster.count('hosts', `id = '${first.id}' and stopping_since is not null`)) > 0);
-      // It leaves right behind that, and waits for its commit.
-      for (let turn = 0; turn < 100; turn += 1) await nextTurn();
+      // It leaves, and waits for its commit.
+      await eventually(() => first.partitionsRead() === 0);
       first.wake();
       await stopped;
       await eventually(() => begun.size === 1);
