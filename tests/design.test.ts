@@ -78,7 +78,7 @@ describe('docs/design.md', () => {
   it('names no subject that the bus does not have', () => {
     const patterns = new Set<string>([...Object.values(addresses), ...Object.values(workQueues)].map(({ pattern }) => pattern));
     const firstTokens = new Set([...patterns].map((pattern) => pattern.split('.')[0]));
-    const subject = new RegExp(`(?<![\\w./])(?:${[...firstTokens].join('|')})(?:\\.(?:[a-z]+|_[a-z]+|<[a-z]+>|\\*))+`, 'g');
+    const subject = new RegExp(`(?<![\\w./-])(?:${[...firstTokens].join('|')})(?:\\.(?:[a-z]+|_[a-z]+|<[a-z]+>|\\*))+`, 'g');
     // A placeholder, or a token that begins with an underscore, stands where the pattern has a wildcard.
     const named = [...design.matchAll(subject)].map(([found]) => found.replaceAll(/<[a-z]+>|_[a-z]+/g, '*'));
 

@@ -2,6 +2,7 @@ import type { NatsConnection } from '@nats-io/transport-node';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { silentLog } from '#shared/telemetry/log.ts';
+import { startNatsServer } from '../../scripts/servers/test-services.mjs';
 import { addresses, type BusRole, type BusUser, rolesOf } from '../subjects.ts';
 import { workQueues } from '../work-queues.ts';
 import { inboxPrefixOf } from './connection/dial.ts';
@@ -21,7 +22,7 @@ async function configOf(connection: NatsConnection, stream: string): Promise<Rec
 }
 
 describe('the broker’s permissions: ', () => {
-  const server = useServerWithUsers();
+  const server = useServerWithUsers(startNatsServer);
   const { open, enter, mayPublish, maySubscribe } = server;
 
   it('DESIGN 11: no connection is opened without a password, or with that of another service', async () => {

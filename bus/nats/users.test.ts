@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { startNatsServer } from '../../scripts/servers/test-services.mjs';
 import type { WorkItem, WorkKind } from '../bus.ts';
 import { Collector, eventually, gate, START } from '../conformance/under-test.ts';
 import { addresses, type BusRole, type BusUser, patternOf, subjectOf } from '../subjects.ts';
@@ -13,7 +14,7 @@ const LARGE = 'x'.repeat(600 * 1024);
 const LEASE_MS = 5_000;
 
 describe('the driver works for', () => {
-  const server = useServerWithUsers();
+  const server = useServerWithUsers(startNatsServer);
   const { complaints, mayPublish, open } = server;
 
   it.each(busUsers)('%s, which declares what it uses', async (user) => {
@@ -253,7 +254,7 @@ describe('the driver works for', () => {
 });
 
 describe('a broker with permissions of before the dispatches of actors’ calls', () => {
-  const { complaints, open } = useServerWithUsers(addresses.dispatchedTurns.pattern);
+  const { complaints, open } = useServerWithUsers(startNatsServer, addresses.dispatchedTurns.pattern);
 
   it('DESIGN 6: lets a newer host queue them at once', async () => {
     const host = await open('actor-host');
@@ -272,7 +273,7 @@ describe('a broker with permissions of before the dispatches of actors’ calls'
 });
 
 describe('a broker with permissions of before the usage log', () => {
-  const { complaints, open } = useServerWithUsers('USAGE');
+  const { complaints, open } = useServerWithUsers(startNatsServer, 'USAGE');
 
   it('still says to a newer gateway how full the work queue is', async () => {
     const bus = await open('router-gateway', { workMaxBytes: 1024 * 1024 });

@@ -1,7 +1,6 @@
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { type Log, silentLog } from '#shared/telemetry/log.ts';
-import { type NatsServer, startNatsServer } from '../../../scripts/servers/test-services.mjs';
 import type { Bus } from '../../bus.ts';
 import type { BusUser } from '../../subjects.ts';
 import { inboxPrefixOf } from '../connection/dial.ts';
@@ -31,9 +30,12 @@ export interface ServerWithUsers {
   maySubscribe(user: BusUser, pattern: string): Promise<boolean>;
 }
 
+/** Starts a broker with this configuration. */
+type StartServer = (options: { config: string }) => Promise<{ url: string; close(): Promise<void> }>;
+
 /** One for a group of tests, so that groups share no messages. @param without lines of its configuration with this text are left out */
-export function useServerWithUsers(without: string | null = null): ServerWithUsers {
-  let server: NatsServer;
+export function useServerWithUsers(startServer: StartServer, without: string | null = null): ServerWithUsers {
+  let server: Awaited<ReturnType<StartServer>>;
   const opened: { close(): Promise<void> }[] = [];
   const complaints: string[] = [];
 
@@ -41,7 +43,7 @@ export function useServerWithUsers(without: string | null = null): ServerWithUse
     // The server would read them from its environment.
     const config = busUsers.reduce((text, user) => text.replaceAll(`$${passwordVariableOf(user)}`, JSON.stringify(passwordOf(user))), natsServerConfig());
     const lines = config.split('\n').filter((line) => without === null || !line.includes(without));
-    server = await startNatsServer({ config: lines.join('\n') });
+    server = await startServer({ config: lines.join('\n') });
   });
   afterEach(async () => {
     await Promise.all(opened.splice(0).map((one) => one.close()));

@@ -3,9 +3,9 @@ import type { Database } from '#shared/storage/database.ts';
 
 /**
  * Faults of the next commits: the connection breaks before or after the statement was executed, or long before it is (`late`); the host dies
- * there, or is paused there until it is woken; `hold`: the statement alone waits until then.
+ * there, or is paused there until it is woken.
  */
-export type CommitFault = 'before' | 'after' | 'late' | 'die-before' | 'die-after' | 'sleep' | 'hold';
+export type CommitFault = 'before' | 'after' | 'late' | 'die-before' | 'die-after' | 'sleep';
 
 /** After the host's first check of the commit's outcome, about when it retries. */
 const LATE_MS = 55;
@@ -14,7 +14,6 @@ const LATE_MS = 55;
 export class FaultyLink {
   readonly #faults: CommitFault[];
   readonly #gate = new Gate();
-  readonly #commitGate = new Gate();
   readonly #late = new Set<Promise<unknown>>();
   #isCut = false;
   #isRefused = false;
@@ -57,7 +56,6 @@ export class FaultyLink {
 
   wake(): void {
     this.#gate.open();
-    this.#commitGate.open();
   }
 
   over(database: Database): Database {
@@ -74,10 +72,6 @@ export class FaultyLink {
         if (fault === 'sleep') {
           this.pause();
           await this.#pass();
-        }
-        if (fault === 'hold') {
-          this.#commitGate.shut();
-          await this.#commitGate.pass();
         }
         if (fault === 'late') this.#executeLate(() => database.query(statement, parameters));
         if (fault === 'die-before') this.cut();

@@ -45,8 +45,6 @@ export interface HostUnderTest {
   hasCommand(): boolean;
   /** Reads of rows of turns from the database that have found some. */
   turnReads(): number;
-  /** Partitions whose commands it reads: none once it waits for its last commit. */
-  partitionsRead(): number;
   /** As if its connection to the broker had been lost, and were back. */
   reconnect(): void;
 }
@@ -206,7 +204,6 @@ async function startHost(
   const reconnects: (() => void)[] = [];
   const store = sqlRuntimeStore(link.over(fence.over(await stores.openDatabase())));
   let turnReads = 0;
-  let partitionsRead = 0;
   const staged: typeof store.turns.staged = async (turnIds) => {
     const rows = await store.turns.staged(turnIds);
     if (rows.size > 0) turnReads += 1;
@@ -226,7 +223,7 @@ async function startHost(
       ...config,
     },
     bus: {
-      ...stallable(await stores.openBus(), gate, (change) => (partitionsRead += change), stalled?.onAsked),
+      ...stallable(await stores.openBus(), gate, stalled?.onAsked),
       onReconnect: (handler) => {
         reconnects.push(handler);
         return { stop: async () => {} };
@@ -272,7 +269,6 @@ async function startHost(
     },
     isDiscarded: () => isDiscarded,
     turnReads: () => turnReads,
-    partitionsRead: () => partitionsRead,
     reconnect: () => {
       for (const handler of reconnects) handler();
     },
@@ -281,23 +277,12 @@ async function startHost(
   };
 }
 
-function stallable(bus: Bus, gate: Gate, onReaders: (change: number) => void, onAsked = () => {}): Bus {
+function stallable(bus: Bus, gate: Gate, onAsked = () => {}): Bus {
   const { commands, work, notices, tokens, blobs, usage } = bus;
   return {
     commands: {
       append: (...args) => commands.append(...args),
-      read: (...args) => {
-        onReaders(1);
-        const reader = commands.read(...args);
-        let isStopped = false;
-        return {
-          stop: () => {
-            if (!isStopped) onReaders(-1);
-            isStopped = true;
-            return reader.stop();
-          },
-        };
-      },
+      read: (...args) => commands.read(...args),
       at: (...args) => commands.at(...args),
       lastOf: (...args) => commands.lastOf(...args),
       purge: (...args) => commands.purge(...args),
