@@ -4,13 +4,9 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createPgConfig } from '@electric-sql/pglite/node-postgres';
-import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { databaseConformance } from '../conformance.ts';
-import { columnTypes } from '../postgres/column-types.ts';
-import { poolDatabase } from '../postgres/pool-database.ts';
-import { openPglite } from './open-pglite.ts';
+import { openPglite, pgliteDatabase } from './open-pglite.ts';
 import { loadEmptyEngine, openEmptyDatabase } from './test-support/open-test-database.ts';
 
 /** Creating a database takes seconds, more on a busy machine. */
@@ -24,9 +20,7 @@ databaseConformance('pglite', async () => {
 it(
   'DESIGN 3: the embedded database refuses what would wait behind too many others, and takes more once they are done',
   async () => {
-    const pglite = await loadEmptyEngine();
-    const pool = new pg.Pool({ ...createPgConfig(pglite), max: 1, idleTimeoutMillis: 0, types: columnTypes });
-    const database = poolDatabase(pool, { afterEnd: () => pglite.close(), maxInFlight: 2 });
+    const database = pgliteDatabase(await loadEmptyEngine(), { maxInFlight: 2 });
 
     const answers = await Promise.allSettled([1, 2, 3].map((value) => database.query('select $1::int as value', [value])));
 
@@ -160,7 +154,7 @@ describe('a PGlite folder', () => {
 /** Writes rows without end and prints each id once it is acknowledged. */
 const WRITER = `
 import { writeSync } from 'node:fs';
-import { openPglite } from './out/shared/storage/pglite/open-pglite.js';
+import { openPglite, pgliteDatabase } from './out/shared/storage/pglite/open-pglite.js';
 const database = await openPglite({ folder: process.argv[2] });
 await database.query('create table acknowledged (id int primary key)');
 for (let id = 1; ; id += 1) {

@@ -1,12 +1,12 @@
 import { access, mkdir, readdir, rename, rm, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PGlite } from '@electric-sql/pglite';
-import { createPgConfig } from '@electric-sql/pglite/node-postgres';
 import pg from 'pg';
 import { SwitchyardError } from '../../errors/switchyard-error.ts';
 import type { Database } from '../database.ts';
 import { columnTypes } from '../postgres/column-types.ts';
-import { poolDatabase } from '../postgres/pool-database.ts';
+import { type PoolDatabaseOptions, poolDatabase } from '../postgres/pool-database.ts';
+import { EngineStream } from './engine-stream.ts';
 
 /** After a crash the engine rewrites one whole log segment before it opens. */
 const FREE_BYTES_TO_OPEN = 17 * 1024 * 1024;
@@ -21,18 +21,15 @@ const FREE_BYTES_TO_OPEN = 17 * 1024 * 1024;
  * @throws `config.invalid` when the folder, or the database in it, can't be used
  */
 export async function openPglite({ folder, onPanic = endProcess }: { folder: string | null; onPanic?: (cause: Error) => void }): Promise<Database> {
-  return pgliteDatabase(folder === null ? await PGlite.create() : await openFolder(folder), onPanic);
+  return pgliteDatabase(folder === null ? await PGlite.create() : await openFolder(folder), { onPanic });
 }
 
-/** A `Database` over an open engine; closing it closes the engine. @param onPanic as above */
-export function pgliteDatabase(pglite: PGlite, onPanic: (cause: Error) => void = endProcess): Database {
-  // An idle timeout would only reopen the one connection.
-  const config = createPgConfig(pglite);
-  const pool = new pg.Pool({ ...config, max: 1, idleTimeoutMillis: 0, types: columnTypes });
-  const forgetStatements = () => {
-    config.connection.parsedStatements = {};
-  };
-  return poolDatabase(pool, { afterEnd: () => pglite.close(), forgetStatements, onPanic });
+/** A `Database` over an open engine; closing it closes the engine. @param options `onPanic`: as above */
+export function pgliteDatabase(pglite: PGlite, { onPanic = endProcess, ...options }: Pick<PoolDatabaseOptions, 'onPanic' | 'maxInFlight'> = {}): Database {
+  const stream = () => new EngineStream(pglite);
+  // An idle timeout would only reopen the one connection. None of the settings is left to the variables PG….
+  const pool = new pg.Pool({ stream, max: 1, idleTimeoutMillis: 0, types: columnTypes, ssl: false, user: 'postgres', database: 'postgres', host: 'localhost' });
+  return poolDatabase(pool, { ...options, afterEnd: () => pglite.close(), onPanic });
 }
 
 /** Thrown outside all promises, so that it can't be caught: callers would wait for the engine for ever. */

@@ -50,13 +50,6 @@ export class Connection {
     this.#broken ??= reason instanceof Error ? reason : new Error('a transaction could not be rolled back', { cause: reason });
   }
 
-  /** Deallocates the session's prepared statements. @param clearList clears the client's own list of them */
-  async forgetStatements(clearList: () => void): Promise<void> {
-    await this.send('deallocate all');
-    clearList();
-    this.#stale = null;
-  }
-
   /** The pool discards a broken connection. */
   release(): void {
     this.#client.removeListener('error', this.#onError);
@@ -89,9 +82,8 @@ export class Connection {
   }
 
   #classify(error: unknown): unknown {
-    // By property: the embedded engine has its own error class.
-    if (error instanceof Error && 'severity' in error && error.severity === 'PANIC') this.#onPanic(error);
     if (error instanceof pg.DatabaseError) {
+      if (error.severity === 'PANIC') this.#onPanic(error);
       if (isStalePlan(error)) this.#stale = error;
       if (ENDS_CONNECTION.some((code) => code.test(error.code ?? ''))) this.#broken ??= error;
       return error;

@@ -15,8 +15,6 @@ export interface PoolDatabaseOptions {
   maxInFlight?: number;
   /** Without a reply for this long a connection counts as dead. Absent: no limit, as suits an engine in this process. */
   queryTimeoutMs?: number;
-  /** For an engine with one session behind all connections: clears the adapter's list of prepared statements after they were deallocated. */
-  forgetStatements?: () => void;
   onUnreachable?: (cause: Error) => void;
   /** Called when the server reports a PANIC. A supervisor restarts a remote server, but not an engine in this process. */
   onPanic?: (cause: Error) => void;
@@ -45,7 +43,6 @@ class PoolDatabase implements Database {
   readonly #afterEnd: () => Promise<void>;
   readonly #maxInFlight: number;
   readonly #queryTimeoutMs: number | null;
-  readonly #forgetStatements: (() => void) | null;
   readonly #onUnreachable: (cause: Error) => void;
   readonly #onPanic: (cause: Error) => void;
   readonly #scopes = new AsyncLocalStorage<Scope>();
@@ -59,7 +56,6 @@ class PoolDatabase implements Database {
     this.#afterEnd = options.afterEnd ?? (async () => {});
     this.#maxInFlight = options.maxInFlight ?? MAX_IN_FLIGHT;
     this.#queryTimeoutMs = options.queryTimeoutMs ?? null;
-    this.#forgetStatements = options.forgetStatements ?? null;
     this.#onUnreachable = options.onUnreachable ?? (() => {});
     this.#onPanic = options.onPanic ?? (() => {});
   }
@@ -68,20 +64,11 @@ class PoolDatabase implements Database {
     // Each connection may hold an outdated plan, which it drops when refused: at most one retry per connection.
     for (let roundsLeft = this.#pool.options.max; ; roundsLeft -= 1) {
       try {
-        const { rows, rowCount } = await this.#lease((connection) => this.#sendOrDiscard<Row>(connection, statement, parameters));
+        const { rows, rowCount } = await this.#lease((connection) => connection.send<Row>(statement, parameters));
         return { rows, rowCount };
       } catch (error) {
         if (!isStalePlan(error) || roundsLeft <= 0) throw error;
       }
-    }
-  }
-
-  async #sendOrDiscard<Row extends object>(connection: Connection, statement: string | NamedStatement, parameters: readonly unknown[]) {
-    try {
-      return await connection.send<Row>(statement, parameters);
-    } catch (error) {
-      if (isStalePlan(error) && this.#forgetStatements !== null) await connection.forgetStatements(this.#forgetStatements);
-      throw error;
     }
   }
 
