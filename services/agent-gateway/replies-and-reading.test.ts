@@ -53,12 +53,15 @@ it('DESIGN 9: a lost reply is read from the processed commands after a second of
     await new Promise<void>((resolve) => stored.push(resolve));
     return index;
   };
-  const app = deployment.app({ waits: { silenceMs: 100 }, bus: { ...deployment.bus, commands: { ...deployment.bus.commands, append } } });
+  const app = deployment.app({ waits: { silenceMs: 100, acceptMs: 60_000, replyMs: 60_000 }, bus: { ...deployment.bus, commands: { ...deployment.bus.commands, append } } });
   deployment.owner.silent.answers = true;
   deployment.queries.length = 0;
 
   const posting = Array.from({ length: 50 }, () => post(app, sessionId, HELLO));
   await until(() => stored.length === 50, 'all commands in the log');
+  // Beside the one that created the session.
+  const applied = async () => (await deployment.database.query('select 1 from seen where session_id = $1', [sessionId])).rowCount - 1;
+  await until(async () => (await applied()) === 50, 'all commands applied');
   for (const resolve of stored) resolve();
 
   expect((await Promise.all(posting)).map(({ statusCode }) => statusCode)).toEqual(Array(50).fill(201));
