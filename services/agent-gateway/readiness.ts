@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Bus } from '#bus/bus.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -61,6 +62,11 @@ export class ReadinessGate {
     if (this.#draining) return 'draining';
     if (this.#wasReady) return isReady ? 'ready' : 'unavailable';
     return 'booting';
+  }
+
+  /** Resolves once requests are admitted, or refused because of a drain. A database whose statements of the start still run may be late for a check. */
+  async untilReady(): Promise<void> {
+    while ((await this.check()) === 'booting') await pause(this.#deps.waits.bootCheckMs);
   }
 
   /** Called for every request: neither queries nor waits once the gateway has been ready. `suspect` reports an unreachable database. */

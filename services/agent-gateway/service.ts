@@ -7,17 +7,22 @@ import { limits } from './limits.ts';
 import { openAgentPort } from './open-agent-port.ts';
 import { RequestsInFlight } from './requests-in-flight.ts';
 
+/** `untilReady` resolves once requests are admitted. */
+export interface AgentGateway extends Serving {
+  untilReady(): Promise<void>;
+}
+
 /**
  * The HTTP front of the agent server. `stop` refuses new requests, ends polls and streams, waits up to `drainTimeoutMs` for requests in flight, closes.
  * @param opened closed when the start fails; absent: a port is opened
  * @throws `service.port_taken` with the port in its details, `config.invalid` for a routine that can't be triggered as configured
  */
-export async function startAgentGateway(deps: AgentGatewayDeps, opened?: PublicPort): Promise<Serving> {
+export async function startAgentGateway(deps: AgentGatewayDeps, opened?: PublicPort): Promise<AgentGateway> {
   const { host, port, drainTimeoutMs } = deps.config;
   const publicPort = opened ?? (await openAgentPort({ host, port }));
   const components = assemble(deps);
   const inFlight = new RequestsInFlight();
-  return serve(publicPort, {
+  const serving = await serve(publicPort, {
     host,
     port,
     backlog: limits.connectionsToAccept,
@@ -32,4 +37,5 @@ export async function startAgentGateway(deps: AgentGatewayDeps, opened?: PublicP
     },
     cutAfterMs: limits.cutAfterMs,
   });
+  return { ...serving, untilReady: () => components.gate.untilReady() };
 }

@@ -191,6 +191,8 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
     const registration = startRegistration({ agent: entry, registrar, log });
     releasers.add('registration', () => registration.stop());
   }
+  // Statements of the start are executed before the first of a request.
+  await agentGateway.untilReady();
   return { routerUrl: routerGateway.url, agentUrl: agentGateway.url };
 }
 
