@@ -48,6 +48,37 @@ it('is booting until the configuration is stored, whatever the database returns 
   expect(state.returns).toBe(0);
 });
 
+it('resolves a wait once requests are admitted, and ends it by what its caller throws', async () => {
+  const { gate, state } = fixture();
+  state.answer = 'missing';
+  let checks = 0;
+  const assertWanted = () => {
+    checks += 1;
+    if (checks === 3) state.answer = 'here';
+  };
+
+  await gate.untilReady(assertWanted);
+
+  expect(checks).toBe(3);
+  expect(await gate.admits()).toBe('ready');
+
+  const stopped = new Error('stopped');
+  const waiting = fixture();
+  waiting.state.answer = 'missing';
+  await expect(
+    waiting.gate.untilReady(() => {
+      throw stopped;
+    }),
+  ).rejects.toBe(stopped);
+});
+
+it('resolves a wait when the gateway drains', async () => {
+  const { gate, state } = fixture();
+  state.answer = 'missing';
+  await gate.untilReady(() => gate.drain());
+  expect(gate.isDraining).toBe(true);
+});
+
 it('sends no query for a request once it has been ready', async () => {
   const { gate, state } = fixture();
   await gate.check();

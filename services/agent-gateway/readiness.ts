@@ -64,9 +64,12 @@ export class ReadinessGate {
     return 'booting';
   }
 
-  /** Resolves once requests are admitted, or refused because of a drain. A database whose statements of the start still run may be late for a check. */
-  async untilReady(): Promise<void> {
-    while ((await this.check()) === 'booting') await pause(this.#deps.waits.bootCheckMs);
+  /** Resolves once requests are admitted, or refused because of a drain. @param assertWanted called between two checks: what it throws ends the wait */
+  async untilReady(assertWanted: () => void = () => {}): Promise<void> {
+    while ((await this.check()) === 'booting') {
+      assertWanted();
+      await pause(this.#deps.waits.bootCheckMs);
+    }
   }
 
   /** Called for every request: neither queries nor waits once the gateway has been ready. `suspect` reports an unreachable database. */

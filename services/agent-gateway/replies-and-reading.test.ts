@@ -53,7 +53,10 @@ it('DESIGN 9: a lost reply is read from the processed commands after a second of
     await new Promise<void>((resolve) => stored.push(resolve));
     return index;
   };
-  const app = deployment.app({ waits: { silenceMs: 100, acceptMs: 60_000, replyMs: 60_000 }, bus: { ...deployment.bus, commands: { ...deployment.bus.commands, append } } });
+  const app = deployment.app({
+    waits: { silenceMs: 100, acceptMs: 60_000, replyMs: 60_000 },
+    bus: { ...deployment.bus, commands: { ...deployment.bus.commands, append } },
+  });
   deployment.owner.silent.answers = true;
   deployment.queries.length = 0;
 

@@ -7,9 +7,9 @@ import { limits } from './limits.ts';
 import { openAgentPort } from './open-agent-port.ts';
 import { RequestsInFlight } from './requests-in-flight.ts';
 
-/** `untilReady` resolves once requests are admitted. */
 export interface AgentGateway extends Serving {
-  untilReady(): Promise<void>;
+  /** Resolves once requests are admitted. @param assertWanted called between two checks: what it throws ends the wait */
+  untilReady(assertWanted?: () => void): Promise<void>;
 }
 
 /**
@@ -37,5 +37,5 @@ export async function startAgentGateway(deps: AgentGatewayDeps, opened?: PublicP
     },
     cutAfterMs: limits.cutAfterMs,
   });
-  return { ...serving, untilReady: () => components.gate.untilReady() };
+  return { ...serving, untilReady: (assertWanted) => components.gate.untilReady(assertWanted) };
 }

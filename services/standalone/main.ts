@@ -174,8 +174,11 @@ async function run(config: StandaloneConfig, { log, metrics, releasers, endIfSto
     metrics,
     tracing,
   };
-  const { routerUrl, agentUrl } = await startStandalone(deps, ports, releasers);
+  const { routerUrl, agentGateway } = await startStandalone(deps, ports, releasers);
   endIfStopped();
+  // Its check of the database waits behind the statements of the start.
+  await agentGateway.untilReady(endIfStopped);
+  const agentUrl = agentGateway.url;
   readiness.booted([busCheck(bus), databaseCheck(database)]);
   const routerKeys = routerKeyLocations(routerConfig, given);
   const managementKeys = routerKeyLocations(routerConfig, given, { management: true });

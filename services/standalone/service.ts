@@ -7,7 +7,7 @@ import { startEvaluation } from '#services/actor-host/boot/start-evaluation.ts';
 import { startActorHost } from '#services/actor-host/service.ts';
 import { openAgentPort } from '#services/agent-gateway/open-agent-port.ts';
 import { registrarOf, startRegistration } from '#services/agent-gateway/registration.ts';
-import { startAgentGateway } from '#services/agent-gateway/service.ts';
+import { type AgentGateway, startAgentGateway } from '#services/agent-gateway/service.ts';
 import { effectKinds } from '#services/effect-worker/effect-kinds.ts';
 import type { OpenKnowledgeBase } from '#services/effect-worker/search/knowledge-bases.ts';
 import { startEffectWorker } from '#services/effect-worker/service.ts';
@@ -68,6 +68,11 @@ export interface StandalonePorts {
   router: PublicPort;
 }
 
+export interface Standalone {
+  routerUrl: string;
+  agentGateway: Pick<AgentGateway, 'url' | 'untilReady'>;
+}
+
 /** Listens on both public ports: alive, not ready. @throws `service.port_taken`, naming the setting */
 export async function openPorts({ host, agentPort, routerPort }: StandaloneConfig, releasers: Releasers): Promise<StandalonePorts> {
   const agent = await openAgentPort({ host, port: agentPort }, 'AGENT_PORT');
@@ -78,7 +83,7 @@ export async function openPorts({ host, agentPort, routerPort }: StandaloneConfi
 }
 
 /** Starts every service on the same drivers. Releasers run in reverse: gateways, hosts (their turns still have workers), workers. */
-export async function startStandalone(deps: StandaloneDeps, ports: StandalonePorts, releasers: Releasers): Promise<{ routerUrl: string; agentUrl: string }> {
+export async function startStandalone(deps: StandaloneDeps, ports: StandalonePorts, releasers: Releasers): Promise<Standalone> {
   const {
     config,
     routerConfig,
@@ -191,9 +196,7 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
     const registration = startRegistration({ agent: entry, registrar, log });
     releasers.add('registration', () => registration.stop());
   }
-  // Statements of the start are executed before the first of a request.
-  await agentGateway.untilReady();
-  return { routerUrl: routerGateway.url, agentUrl: agentGateway.url };
+  return { routerUrl: routerGateway.url, agentGateway };
 }
 
 function platformKeysOf({ PLATFORM_PUBLIC_KEY: publicKey, PLATFORM_SECRET_KEY: secretKey }: Environment) {
