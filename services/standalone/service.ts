@@ -24,6 +24,7 @@ import type { Environment } from '#shared/config/secret-ref.ts';
 import type { GuardedPoster } from '#shared/http/guarded-post.ts';
 import { checkOutboundUrl } from '#shared/http/outbound-guard.ts';
 import type { PublicPort } from '#shared/http-server/open-public-port.ts';
+import type { Serving } from '#shared/http-server/serve.ts';
 import { modelKeys } from '#shared/keys/file-keys.ts';
 import { modelKeyOf } from '#shared/keys/model-key.ts';
 import type { PlatformRouter } from '#shared/keys/platform-router.ts';
@@ -179,7 +180,7 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
     clock,
   };
   const agentGateway = await startAgentGateway(agentDeps, ports.agent);
-  const gateways = [agentGateway];
+  const gateways: Serving[] = [agentGateway];
   // In parallel, to share the time.
   releasers.add('gateways', async () => {
     drainLeftMs();
