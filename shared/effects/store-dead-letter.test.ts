@@ -26,3 +26,15 @@ it('stores a dead letter once, with its session, and none of a session that is d
     { id: 'eff_ses_open', session_id: 'ses_open' },
   ]);
 });
+
+it('takes the session of a model call from the call, not from what its request contains', async () => {
+  const examples = [{ sessionId: 'ses_other', callId: 'x', origin: 'ses_other' }];
+  const request = { messages: [], tools: [{ type: 'function', function: { name: 'f', parameters: { type: 'object', examples } } }] };
+  const call = { v: 1, callId: 'eff_call', origin: 'ses_open', want: 'parts', request, reply: { sessionId: 'ses_open' } };
+  const letter = { id: 'eff_call', source: 'call', partition: 3, sessionId: 'ses_open', reason: 'r' } as const;
+
+  await storeDeadLetter(database, { ...letter, body: JSON.stringify(call) });
+
+  const { rows } = await database.query("select session_id from dead_letters where id = 'eff_call'");
+  expect(rows).toEqual([{ session_id: 'ses_open' }]);
+});

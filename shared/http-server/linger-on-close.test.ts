@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { createServer, type IncomingMessage } from 'node:http';
+import { type AddressInfo, connect, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { fastify } from 'fastify';
 import { expect, it, onTestFinished } from 'vitest';
@@ -44,6 +44,19 @@ it.each([
   const [reply] = (await text(socket)).split('\r\n');
 
   expect(reply).toBe('HTTP/1.1 413 Payload Too Large');
+});
+
+it('a connection with thousands of refused requests is closed once', async () => {
+  const socket = new Socket();
+  let closed = 0;
+  socket.destroySoon = () => {
+    closed += 1;
+  };
+  for (let n = 0; n < 20_000; n += 1) lingerOnClose({ socket, complete: true } as IncomingMessage);
+
+  socket.destroySoon();
+
+  expect(closed).toBe(1);
 });
 
 it.each([

@@ -12,28 +12,45 @@ interface LingerLimits {
   bytes: number;
 }
 
+interface Lingering {
+  request: IncomingMessage;
+  limits: LingerLimits;
+}
+
+/** The newest refused request of each connection: a connection that is kept may have thousands. */
+const lingering = new WeakMap<Socket, Lingering>();
+
 /**
  * For a response that closes the connection while its request still arrives: ends the sending side, and reads and drops the rest of the request, within
  * limits, before the connection is closed. With unread bytes the system resets a connection that is closed, and a client that still writes loses the response.
  */
-export function lingerOnClose(request: IncomingMessage, { forMs, bytes }: LingerLimits = { forMs: LINGER_MS, bytes: LINGER_BYTES }): void {
+export function lingerOnClose(request: IncomingMessage, limits: LingerLimits = { forMs: LINGER_MS, bytes: LINGER_BYTES }): void {
   const { socket } = request;
   // A request without a connection, as of `inject`.
   if (!(socket instanceof Socket)) return;
+  const isPrepared = lingering.has(socket);
+  lingering.set(socket, { request, limits });
+  if (isPrepared) return;
   const closeSoon = socket.destroySoon.bind(socket);
   // Node calls it once the response is written.
   socket.destroySoon = () => {
     socket.destroySoon = closeSoon;
-    if (request.complete || socket.destroyed) return closeSoon();
-    const until = socket.bytesRead + bytes;
-    const late = setTimeout(closeSoon, forMs);
-    // A request that Node drops emits no data.
-    const check = setInterval(() => socket.bytesRead > until && closeSoon(), CHECK_EVERY_MS);
-    socket.once('close', () => {
-      clearTimeout(late);
-      clearInterval(check);
-    });
-    request.once('end', closeSoon);
-    socket.end();
+    const last = lingering.get(socket);
+    lingering.delete(socket);
+    if (last === undefined || last.request.complete || socket.destroyed) return closeSoon();
+    dropRest(socket, last, closeSoon);
   };
+}
+
+function dropRest(socket: Socket, { request, limits }: Lingering, closeSoon: () => void): void {
+  const until = socket.bytesRead + limits.bytes;
+  const late = setTimeout(closeSoon, limits.forMs);
+  // A request that Node drops emits no data.
+  const check = setInterval(() => socket.bytesRead > until && closeSoon(), CHECK_EVERY_MS);
+  socket.once('close', () => {
+    clearTimeout(late);
+    clearInterval(check);
+  });
+  request.once('end', closeSoon);
+  socket.end();
 }

@@ -71,8 +71,9 @@ const CHANGES: Record<Kind, Change> = {
       if (run['ephemeral'] === true) tables.customers.delete(run['customer_id'] as string);
     }
     const ephemeral = new Set([...tables.runs.values()].filter((run) => run['ephemeral'] === true).map((run) => run['session_id']));
-    const isDeleted = ({ body, p }: Row) => {
-      const [, session] = /"sessionId":"([A-Za-z0-9_-]{1,128})"/.exec(body as string) ?? [];
+    const isDeleted = ({ body, p, source }: Row) => {
+      const [, session] =
+        (source === 'call' ? /"callId":"[^"]*","origin":"([A-Za-z0-9_-]{1,128})"/ : /"sessionId":"([A-Za-z0-9_-]{1,128})"/).exec(body as string) ?? [];
       return session !== undefined && !ephemeral.has(session) && rows.some((row) => row['session_id'] === session && row['p'] === p);
     };
     tables.deadLetters.splice(0, Infinity, ...tables.deadLetters.filter((letter) => !isDeleted(letter)));

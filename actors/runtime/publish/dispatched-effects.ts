@@ -39,7 +39,7 @@ export interface DispatchedEffectsDeps {
   silenceMs: number;
   /** Up to which command of the partition this host has committed; null: it does not own the partition. */
   cursorOf(partition: number): number | null;
-  /** No worker has the call, or can get it. */
+  /** No worker executes the call, or can get it. */
   onRefused(effect: EffectRow): void;
   /** A worker without a free slot has stored the call in the queue. */
   onStored(effect: EffectRow): void;
@@ -78,7 +78,7 @@ export class DispatchedEffects {
     this.#followed.set(effect.id, { effect, isNamed: false, silentChecks: 0, reconnects: 0, upTo: null, isAsking: false });
   }
 
-  /** @param effectIds a worker has them, or another kind of call */
+  /** @param effectIds a worker executes them, or another kind of call */
   onHeartbeat(effectIds: readonly string[]): void {
     for (const id of effectIds) {
       const followed = this.#followed.get(id);

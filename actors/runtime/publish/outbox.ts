@@ -209,7 +209,7 @@ export class Outbox {
     return this.#published.size > 0;
   }
 
-  /** @param calls a worker has them */
+  /** @param calls a worker executes them */
   onHeartbeat(calls: readonly string[]): void {
     this.#dispatched.onHeartbeat(calls);
   }

@@ -210,7 +210,7 @@ const DELETE_OLD_EFFECTS = `
 async function oldDeadLetters({ database, retentionMs }: StaleRowsDeps): Promise<Batch> {
   const { rowCount } = await database.query(
     `delete from dead_letters where ctid = any(array(select ctid from dead_letters where created_at < now() - ${retention('$1')}
-      or p is not null and session_id in (select id from sessions where deleted_at is not null)
+      or p is not null and exists (select 1 from sessions where sessions.id = dead_letters.session_id and sessions.deleted_at is not null)
         and not exists (select 1 from runs where runs.session_id = dead_letters.session_id and runs.ephemeral) limit $2))`,
     [retentionMs, BATCH_ROWS],
   );

@@ -33,6 +33,7 @@ export class EngineStream extends Duplex {
 
   override _writev(chunks: { chunk: Buffer }[], done: (error?: Error | null) => void): void {
     setImmediate(() => {
+      if (this.destroyed) return done();
       this.#execute(chunks.map(({ chunk }) => chunk)).then(
         () => done(),
         (error: unknown) => done(asError(error)),
@@ -63,7 +64,7 @@ export class EngineStream extends Duplex {
 
   async #execute(messages: readonly Buffer[]): Promise<void> {
     if (this.#isStarted) {
-      for (const part of await this.#send(Buffer.concat(messages))) this.push(part);
+      await this.#send(Buffer.concat(messages));
       return;
     }
     // The startup message, which needs no reply but this.
@@ -72,11 +73,15 @@ export class EngineStream extends Duplex {
     this.push(READY);
   }
 
-  async #send(bytes: Buffer): Promise<Buffer[]> {
+  async #send(bytes: Buffer): Promise<void> {
     const parts: Buffer[] = [];
-    // Copied: a part is the engine's own memory.
-    await this.#engine.execProtocolRawStream(bytes, { onRawData: (part) => void parts.push(Buffer.from(part)), syncToFs: false });
-    return parts;
+    try {
+      // Copied: a part is the engine's own memory.
+      await this.#engine.execProtocolRawStream(bytes, { onRawData: (part) => void parts.push(Buffer.from(part)), syncToFs: false });
+    } finally {
+      // An engine that fails may have reported why.
+      for (const part of parts) this.push(part);
+    }
   }
 }
 

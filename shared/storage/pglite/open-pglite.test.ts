@@ -154,7 +154,7 @@ describe('a PGlite folder', () => {
 /** Writes rows without end and prints each id once it is acknowledged. */
 const WRITER = `
 import { writeSync } from 'node:fs';
-import { openPglite, pgliteDatabase } from './out/shared/storage/pglite/open-pglite.js';
+import { openPglite } from './out/shared/storage/pglite/open-pglite.js';
 const database = await openPglite({ folder: process.argv[2] });
 await database.query('create table acknowledged (id int primary key)');
 for (let id = 1; ; id += 1) {

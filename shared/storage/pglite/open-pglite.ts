@@ -27,8 +27,10 @@ export async function openPglite({ folder, onPanic = endProcess }: { folder: str
 /** A `Database` over an open engine; closing it closes the engine. @param options `onPanic`: as above */
 export function pgliteDatabase(pglite: PGlite, { onPanic = endProcess, ...options }: Pick<PoolDatabaseOptions, 'onPanic' | 'maxInFlight'> = {}): Database {
   const stream = () => new EngineStream(pglite);
-  // An idle timeout would only reopen the one connection. None of the settings is left to the variables PG….
-  const pool = new pg.Pool({ stream, max: 1, idleTimeoutMillis: 0, types: columnTypes, ssl: false, user: 'postgres', database: 'postgres', host: 'localhost' });
+  // None of them is left to the variables PG….
+  const connection = { ssl: false, sslnegotiation: 'postgres', user: 'postgres', database: 'postgres', host: 'localhost' } as const;
+  // An idle timeout would only reopen the one connection.
+  const pool = new pg.Pool({ stream, max: 1, idleTimeoutMillis: 0, types: columnTypes, ...connection });
   return poolDatabase(pool, { ...options, afterEnd: () => pglite.close(), onPanic });
 }
 
