@@ -9,7 +9,7 @@ import { logLines } from '../helpers/log-lines.ts';
 const LONG_MS = 60_000;
 
 /** The error of a call that reached its timeout. */
-const TIMED_OUT = 'Command timed out';
+const TIMED_OUT = 'no reply within 1000 ms';
 /** The error of a call without a connection, which fails at once. */
 const NOT_SENT = "Stream isn't writeable and enableOfflineQueue options is false";
 
