@@ -1,5 +1,6 @@
 import { type CommitRows, refuseNul } from './model-commit-rows.ts';
 import { list, type ModelTables, type Row, sqlError } from './model-rows.ts';
+import { sessionOfLetter } from './session-of-letter.ts';
 
 /** The conditions of the fence that are checked: all, unless a test plants a fault. */
 export interface Fence {
@@ -71,11 +72,8 @@ const CHANGES: Record<Kind, Change> = {
       if (run['ephemeral'] === true) tables.customers.delete(run['customer_id'] as string);
     }
     const ephemeral = new Set([...tables.runs.values()].filter((run) => run['ephemeral'] === true).map((run) => run['session_id']));
-    const isDeleted = ({ body, p, source }: Row) => {
-      const [, session] =
-        (source === 'call' ? /"callId":"[^"]*","origin":"([A-Za-z0-9_-]{1,128})"/ : /"sessionId":"([A-Za-z0-9_-]{1,128})"/).exec(body as string) ?? [];
-      return session !== undefined && !ephemeral.has(session) && rows.some((row) => row['session_id'] === session && row['p'] === p);
-    };
+    const isDeleted = ({ session_id: session, p }: Row) =>
+      session !== null && !ephemeral.has(session) && rows.some((row) => row['session_id'] === session && row['p'] === p);
     tables.deadLetters.splice(0, Infinity, ...tables.deadLetters.filter((letter) => !isDeleted(letter)));
   },
   changedEvents: (tables, rows) => {
@@ -119,7 +117,7 @@ const CHANGES: Record<Kind, Change> = {
   deadLetters: (tables, rows, nowMs) => {
     for (const row of rows) {
       if (row['source'] === 'delivery' && !isOpen(tables, row['id'])) continue;
-      tables.deadLetters.push({ ...row, created_at: new Date(nowMs) });
+      tables.deadLetters.push({ ...row, session_id: sessionOfLetter(row['source'], row['body']), created_at: new Date(nowMs) });
     }
   },
   settledDeliveries: (tables, rows, nowMs) => {

@@ -1,6 +1,7 @@
 import type { NamedStatement, QueryResult } from '../../shared/storage/database.ts';
 import { type ModelTables, type Row, read } from './model-rows.ts';
 import type { Withdrawal } from './model-store.ts';
+import { sessionOfLetter } from './session-of-letter.ts';
 
 type Execute = (parameters: readonly unknown[]) => Row[];
 
@@ -84,7 +85,7 @@ function ofWorkers(tables: ModelTables, nowMs: () => number, withdrawal: Withdra
     'store-dead-letter': ([id, p, source, reason, body, session]) => {
       if ((tables.sessions.get(session as string)?.['deleted_at'] ?? null) !== null) return [];
       if (tables.deadLetters.some((row) => row['id'] === id && row['source'] === source)) return [];
-      tables.deadLetters.push({ id, p, source, reason, body, created_at: new Date(nowMs()) });
+      tables.deadLetters.push({ id, p, source, reason, body, session_id: sessionOfLetter(source, body), created_at: new Date(nowMs()) });
       return [];
     },
     'read-bundle': ([hash]) => {
