@@ -31,7 +31,7 @@ it('reports a lease as lost that could not be extended at the broker, though its
 
 it.each([
   [0, []],
-  [LEASE_MS, [{ lease: 'lost', kind: 'tool', message_id: 'w1', delivery: 2 }]],
+  [LEASE_MS, [{ lease: 'lost', kind: 'tool', message_id: 'w1', delivery: 2, loop_late_ms: expect.any(Number) }]],
 ])('logs an ack that is confirmed after the lease, since the item may be delivered again: %s ms after the delivery', async (sinceMs, lines) => {
   const warned: unknown[] = [];
   const run = <Value>(_what: string, budgetMs: number, request: (timeoutMs: number, leftMs: number, isGivenUp: () => boolean) => Promise<Value>) =>
