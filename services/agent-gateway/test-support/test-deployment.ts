@@ -46,13 +46,19 @@ export async function openTestDeployment({ database, bus, cache }: { database: D
   const owner = new OwnerDouble({ bus, database });
   owner.start();
   const queries: string[] = [];
+  let pagesRead = 0;
   const watched: Database = {
     ...database,
     transaction: (work) => database.transaction(work),
     close: () => database.close(),
-    query: (statement, parameters) => {
-      queries.push(typeof statement === 'string' ? statement : statement.name);
-      return database.query(statement, parameters);
+    query: async (statement, parameters) => {
+      const name = typeof statement === 'string' ? statement : statement.name;
+      queries.push(name);
+      try {
+        return await database.query(statement, parameters);
+      } finally {
+        if (name.startsWith('agent-gateway-page')) pagesRead += 1;
+      }
     },
   };
   const apps: FastifyInstance[] = [];
@@ -86,9 +92,10 @@ export async function openTestDeployment({ database, bus, cache }: { database: D
     queries,
     afterPages: async (count, begin) => {
       queries.length = 0;
+      const before = pagesRead;
       // Wrapped: the action may return a promise that must not be awaited yet.
       const begun = begin();
-      await until(() => queries.filter((name) => name.startsWith('agent-gateway-page')).length >= count, `${count} pages`);
+      await until(() => pagesRead - before >= count, `${count} pages`);
       return { begun };
     },
     deps,
