@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
+import { memoryLatencyNs } from './memory-latency.mjs';
 
 const GIB = 1_024 ** 3;
 
@@ -10,6 +11,7 @@ export function describeMachine() {
     `- machine: ${all.length} × ${all[0]?.model ?? 'unknown CPU'}, ${(totalmem() / GIB).toFixed(1)} GiB, Linux ${release()}`,
     `- Node ${process.version}, ${new Date().toISOString().slice(0, 16).replace('T', ' ')} UTC`,
     `- load average at the start: ${readFileSync('/proc/loadavg', 'utf8').split(' ').slice(0, 3).join(' ')}`,
+    `- a read beyond a core's own caches: ${memoryLatencyNs().toFixed(0)} ns`,
   ];
 }
 

@@ -1,6 +1,7 @@
 import { watchMachine } from './foreign-load.mjs';
 import { EVENT_RECEIVER } from './load/event-webhooks.mjs';
 import { loads } from './loads.mjs';
+import { memoryLatencyNs } from './memory-latency.mjs';
 import { PREAMBLE_DELAY_MS, shapesOf, TURN_DELAY_MS } from './settings.mjs';
 import { startTarget } from './targets/start-target.mjs';
 
@@ -136,7 +137,7 @@ async function measureQuietly(load, setting) {
   for (let repeat = 0; repeat <= (ONCE.has(load) ? 0 : setting.settings.repeats); repeat += 1) {
     const watched = watchMachine(setting.target.facts.roots);
     const result = await run(setting);
-    const machine = watched();
+    const machine = { ...watched(), memoryLatencyNs: memoryLatencyNs() };
     if (quietest === null || machine.foreignCores < (quietest.figures.foreignCores ?? 0)) quietest = { ...result, figures: { ...result.figures, ...machine } };
     if (machine.foreignCores <= FOREIGN_CORES) break;
   }
