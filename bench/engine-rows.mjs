@@ -13,6 +13,7 @@ const loads = ['engineTurns16', 'engineTurn1', 'enginePrompt', 'engineSnapshot']
 export const engineRows = [
   {
     name: 'engine-turn',
+    isNotQuick: true,
     title: `turn with 12 policies and a routine (${TURN_DELAY_MS} ms each model call)`,
     needs: loads.map((load) => ({ target: 'switchyard', load })),
     compare: (figures) => {
@@ -30,6 +31,7 @@ export const engineRows = [
   },
   {
     name: 'preamble',
+    isNotQuick: true,
     title: `preamble of a turn, with a model of ${PREAMBLE_DELAY_MS} ms`,
     needs: [{ target: 'switchyard', load: 'preambles' }],
     compare: (figures) => [

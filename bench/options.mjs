@@ -26,7 +26,7 @@ const SOAK_MINUTES = 10;
 const QUICK_TRAFFIC = 'vendor';
 
 export const usage = `Usage: npm run bench                              measure and print the table
-       npm run bench -- --quick                   one short round of one traffic: every row's ratio, which means little
+       npm run bench -- --quick                   one short round of one traffic: the ratio of every row that has one, which means little
        npm run bench -- --rows request-cpu,turn   these rows only ('none': no row)
        npm run bench -- --rounds 5                more rounds than 3
        npm run bench -- --traffic plain           one form of requests and answers: ${traffics.join(' or ')}; both otherwise, ${QUICK_TRAFFIC} if quick
@@ -75,7 +75,8 @@ export function optionsFrom(args) {
   }
   if (values.help) return 'help';
   const known = rows.map(({ name }) => name);
-  const wanted = values.rows === undefined ? known : values.rows.split(',').filter((name) => name !== 'none');
+  const standard = rows.filter(({ isNotQuick = false }) => !(values.quick && isNotQuick)).map(({ name }) => name);
+  const wanted = values.rows === undefined ? standard : values.rows.split(',').filter((name) => name !== 'none');
   const unknown = wanted.find((name) => !known.includes(name));
   if (unknown !== undefined) return new Error(`There is no row '${unknown}'.`);
   const rounds = values.rounds === undefined ? null : Number(values.rounds);

@@ -23,7 +23,7 @@ import { trafficRows } from './traffic-rows.mjs';
  */
 
 /** @typedef {import('./shape.mjs').Traffic} Traffic */
-/** @typedef {{ name: string, title: string, needs: Need[], traffic?: Traffic, compare: (figures: Figures) => Comparison[] }} Row `traffic`: of its bars; plain by default */
+/** @typedef {{ name: string, title: string, needs: Need[], traffic?: Traffic, isNotQuick?: true, compare: (figures: Figures) => Comparison[] }} Row `traffic`: of its bars; plain by default. `isNotQuick`: has no ratio, and starts a cluster for itself: a quick run measures it only when it is named */
 
 /** The figures of all rounds, as one number each. */
 export class Figures {
@@ -216,6 +216,7 @@ export const rows = [
   },
   {
     name: 'idle-polls',
+    isNotQuick: true,
     title: '10,000 idle long-polls on one gateway',
     needs: need('polls', ['switchyard']),
     compare: (figures) => [
@@ -225,6 +226,7 @@ export const rows = [
   },
   {
     name: 'event-webhooks',
+    isNotQuick: true,
     title: `${EVENTS_PER_SECOND} events/s of 100 sessions to event webhooks, by one worker`,
     needs: need('events', ['switchyard']),
     compare: (figures) => [
