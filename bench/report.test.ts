@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { tableOf } from './report.mjs';
+import { rows } from './rows.mjs';
 
 const { Failures } = await import('./load/failures.mjs');
 
@@ -35,4 +36,10 @@ it('leaves the column empty where the former settings were not measured', () => 
   const coLocated = { ...measured('co-located', { p50Ms: 1 }), load: 'whole1' };
   const row = cells(tableOf([...rounds, coLocated], ['co-located-latency'], 'plain'), 'gateway and worker in one process');
   expect(row.filter((cell) => cell === '1 ms')).toHaveLength(1);
+});
+
+it('measures one request at a time at targets that have had many', () => {
+  const lone = rows.flatMap(({ name, needs }) => needs.filter(({ load }) => load === 'whole1').map(({ target }) => ({ name, target, needs })));
+  expect(lone.map(({ target }) => target)).toEqual(expect.arrayContaining(['portkey', 'switchyard', 'co-located', 'billed']));
+  for (const { name, target, needs } of lone) expect(needs, name).toContainEqual({ target, load: 'whole64' });
 });
