@@ -197,6 +197,13 @@ export const settingGroups = [
       { name: 'AUTONOMOUS_MAX_TIMEOUT_SECONDS', default: '600', meaning: 'largest timeout that a routine may set' },
       { name: 'AUTONOMOUS_CALLBACK_MAX_RETRIES', default: '5', meaning: 'attempts of one callback, or of one event, in all, with growing pauses between them' },
       {
+        name: 'RUN_RETENTION_DAYS',
+        default: '30',
+        meaning:
+          'how long settled runs, deliveries of webhooks, replies to writes with an idempotency key, rows of deleted sessions, settled effects and dead letters are kept; a sweep once a day deletes older ones',
+      },
+      { name: 'STORE_GC_DELAY_SECONDS', default: '120', meaning: 'time from the start to the first sweep' },
+      {
         name: 'SHUTDOWN_DRAIN_TIMEOUT_SECONDS',
         default: '120',
         meaning:

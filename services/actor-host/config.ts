@@ -6,8 +6,7 @@ import { processConfigOf } from '#shared/config/process-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { type SettingsOf, settingsOf } from '#shared/config/setting-table.ts';
 import { readSettings } from '#shared/config/settings.ts';
-
-const DAY_MS = 24 * 60 * 60 * 1_000;
+import { sweepOf } from '#shared/config/sweep-settings.ts';
 
 const shape = settingsOf('actor-host');
 
@@ -34,6 +33,6 @@ export function hostConfigOf(data: z.output<z.ZodObject<SettingsOf<'actor-host'>
     providerOrder: data.LLM_PROVIDER_ORDER ?? [],
     maxDeliveryAttempts: data.AUTONOMOUS_CALLBACK_MAX_RETRIES,
     eventWebhooks: eventWebhooksOf(data),
-    sweep: { delayMs: data.STORE_GC_DELAY_SECONDS * 1_000, retentionMs: data.RUN_RETENTION_DAYS * DAY_MS },
+    sweep: sweepOf(data),
   } as const;
 }

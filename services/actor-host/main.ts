@@ -51,7 +51,6 @@ await runProcess({
       startActorHost({ config: { ...config, modelKey }, bus, store, check, clock: databaseClock, log, metrics, tracing }),
     );
     releasers.add('actor host', () => host.stop());
-    // Not in `startActorHost`: the embedded store is not swept.
     const sweep = startStaleStoreSweep({ config: config.sweep, bus, database, clock: databaseClock, log });
     releasers.add('sweep of the store', () => sweep.stop());
     const evaluation = startEvaluation({ config: { ...config, modelKey }, bundle, bus, database, clock: databaseClock, log });

@@ -4,6 +4,7 @@ import { mailConfigOf } from '#shared/config/mail-settings.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { settingsOf } from '#shared/config/setting-table.ts';
 import { readSettings } from '#shared/config/settings.ts';
+import { sweepOf } from '#shared/config/sweep-settings.ts';
 import { tracingConfigOf } from '#shared/config/tracing-settings.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { parseAllowHosts } from '#shared/http/outbound-guard.ts';
@@ -57,6 +58,7 @@ export function parseConfig(environment: Environment) {
     },
     maxDeliveryAttempts: data.AUTONOMOUS_CALLBACK_MAX_RETRIES,
     eventWebhooks: eventWebhooksOf(data),
+    sweep: sweepOf(data),
     outboundAllowHosts: parseAllowHosts(data.OUTBOUND_ALLOW_HOSTS),
     publicBaseUrl: data.PUBLIC_BASE_URL ?? null,
     drainTimeoutMs: data.SHUTDOWN_DRAIN_TIMEOUT_SECONDS * 1_000,

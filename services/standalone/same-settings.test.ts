@@ -7,7 +7,7 @@ import { parseConfig as parseRouterWorker } from '#services/router-worker/config
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { parseConfig } from './config.ts';
 
-/** Settings that belong to a separate process. The embedded store is not swept; a gateway keeps traces when it is asked to. */
+/** Settings that belong to a separate process. A gateway keeps traces when it is asked to. */
 const OWN = [
   'logLevel',
   'logFormat',
@@ -20,7 +20,6 @@ const OWN = [
   'host',
   'port',
   'kinds',
-  'sweep',
   'platformKeys',
   'keepsTraces',
 ];
@@ -44,6 +43,8 @@ const everythingSet = {
   PUBLIC_BASE_URL: 'https://switchyard.example',
   AGENT_PUBLIC_URL: 'https://agent.example',
   SHUTDOWN_DRAIN_TIMEOUT_SECONDS: '13',
+  STORE_GC_DELAY_SECONDS: '14',
+  RUN_RETENTION_DAYS: '15',
   DOCUMENTS: 'elsewhere',
   SECRETS_DIR: 'secrets',
   SMTP_URL: 'smtps://mailer:secret@mail.example',

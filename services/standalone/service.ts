@@ -4,6 +4,7 @@ import { sqlRuntimeStore } from '#actors/store/sql/sql-runtime-store.ts';
 import type { Bus } from '#bus/bus.ts';
 import { CommandTags, withTaggedCommands } from '#bus/command-tags.ts';
 import { startEvaluation } from '#services/actor-host/boot/start-evaluation.ts';
+import { startStaleStoreSweep } from '#services/actor-host/boot/sweep-stale-store.ts';
 import { startActorHost } from '#services/actor-host/service.ts';
 import { openAgentPort } from '#services/agent-gateway/open-agent-port.ts';
 import { registrarOf, startRegistration } from '#services/agent-gateway/registration.ts';
@@ -150,6 +151,8 @@ export async function startStandalone(deps: StandaloneDeps, ports: StandalonePor
     tracing,
   });
   releasers.add('actor host', () => host.stop(drainLeftMs()));
+  const sweep = startStaleStoreSweep({ config: config.sweep, bus: taggedBus, database, clock, log });
+  releasers.add('sweep of the store', () => sweep.stop());
   const evaluation = startEvaluation({ config: { ...config, modelKey }, bundle, bus, database, clock, log });
   releasers.add('evaluation of documents', () => evaluation.stop());
 

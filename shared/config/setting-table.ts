@@ -191,10 +191,10 @@ const settingTable = {
   OUTBOUND_ALLOW_HOSTS: read(['agent-gateway', 'router-worker', 'effect-worker', 'standalone'], text),
   /** Comma-separated kinds of work; absent: all. */
   EFFECT_KINDS: read(['effect-worker'], text),
-  /** Delay from a host's start to its one sweep of the store. */
-  STORE_GC_DELAY_SECONDS: read(['actor-host'], seconds.default(120)),
+  /** Delay from a host's start to its first sweep of the store. */
+  STORE_GC_DELAY_SECONDS: read(['actor-host', 'standalone'], seconds.default(120)),
   /** Retention of settled runs, deliveries of webhooks, replies to writes, tombstones of deleted sessions, closed effects and dead letters. */
-  RUN_RETENTION_DAYS: read(['actor-host'], z.coerce.number().int().min(1).max(3_650).default(30)),
+  RUN_RETENTION_DAYS: read(['actor-host', 'standalone'], z.coerce.number().int().min(1).max(3_650).default(30)),
   /** Commands without a tag that the log stored before this time are applied; later ones are refused. */
   COMMAND_TAGS_REQUIRED_FROM: read(
     ['actor-host'],

@@ -312,3 +312,68 @@ describe('a sweep', () => {
     expect(await sweepOf({ ...cluster, database: failing([new Error('permission denied')]) }).swept).toBeNull();
   });
 });
+
+describe('repeated sweeps', () => {
+  const repeating = { delayMs: 1, retentionMs: 30 * 24 * 60 * 60 * 1_000, pauseMs: 0, retryMs: 1, everyMs: 20 };
+  const storeOldReply = (cluster: TestCluster) =>
+    cluster.rows(`insert into first_replies (id, status, created_at) values ('old', 204, now() - interval '31 days')`);
+  const turns = (cluster: TestCluster) => cluster.count('meta', `key = 'stale-store-turn'`);
+
+  it('delete what has become old since the first', async () => {
+    const cluster = await open();
+    const sweep = sweepOf(cluster, { config: repeating });
+    await sweep.swept;
+
+    await storeOldReply(cluster);
+
+    await eventually(async () => (await cluster.count('first_replies')) === 0);
+    await sweep.stop();
+  });
+
+  it('are left to the host whose turn it is', async () => {
+    const cluster = await open();
+    await cluster.rows(`insert into meta (key, value) values ('stale-store-turn', json_build_object('sweep', 'x', 'until', now() + interval '1 hour')::text)`);
+    let asked = 0;
+    const database: Database = {
+      ...cluster.database,
+      query: (statement, parameters) => {
+        if (parameters?.[0] === 'stale-store-turn') asked += 1;
+        return cluster.database.query(statement, parameters);
+      },
+    };
+    const sweep = sweepOf({ ...cluster, database }, { config: repeating });
+    await sweep.swept;
+    await storeOldReply(cluster);
+
+    await eventually(() => asked >= 3);
+
+    expect(await cluster.count('first_replies')).toBe(1);
+    await cluster.rows(`update meta set value = json_build_object('sweep', 'x', 'until', now() - interval '1 second')::text where key = 'stale-store-turn'`);
+    await eventually(async () => (await cluster.count('first_replies')) === 0);
+    await sweep.stop();
+  });
+
+  it('give their turn to another host when they fail', async () => {
+    const cluster = await open();
+    let isRefused = false;
+    let refused = 0;
+    const database: Database = {
+      ...cluster.database,
+      query: async (statement, parameters) => {
+        if (isRefused && parameters?.[0] === 'stale-store-sweep') {
+          refused += 1;
+          throw new Error('permission denied');
+        }
+        return cluster.database.query(statement, parameters);
+      },
+    };
+    const sweep = sweepOf({ ...cluster, database }, { config: { ...repeating, everyMs: 1_000 } });
+    await sweep.swept;
+    isRefused = true;
+
+    await eventually(() => refused > 0);
+
+    await eventually(async () => (await turns(cluster)) === 0);
+    await sweep.stop();
+  });
+});

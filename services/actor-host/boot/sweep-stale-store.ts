@@ -12,7 +12,7 @@ import { type StaleKind, staleKinds } from './stale-rows.ts';
 const PAUSE_MS = 100;
 /** Batches per kind, ten million rows; the next sweep goes on. */
 const MAX_BATCHES = 20_000;
-/** Tries while the store is unreachable; the next start sweeps again. */
+/** Tries while the store is unreachable; the next sweep tries again. */
 const MAX_TRIES = 5;
 const RETRY_MS = 30_000;
 /** A stop does not wait longer for the running statement; the database finishes it. */
@@ -20,6 +20,11 @@ const STOP_WITHIN_MS = 1_000;
 /** Renewed before each batch. */
 const LEASE_MS = 60_000;
 const LEASE_KEY = 'stale-store-sweep';
+/** From the end of a host's sweep to its next one. */
+const EVERY_MS = 24 * 60 * 60 * 1_000;
+/** Of hosts that sweep repeatedly one takes its turn; the others leave the store alone until it expires, somewhat before that host's next sweep. */
+const TURN_KEY = 'stale-store-turn';
+const TURN_SHARE = 0.9;
 
 export interface StaleStoreDeps {
   config: {
@@ -28,6 +33,7 @@ export interface StaleStoreDeps {
     retentionMs: number;
     pauseMs?: number;
     retryMs?: number;
+    everyMs?: number;
   };
   bus: Pick<Bus, 'commands' | 'hasCapacity'>;
   database: Database;
@@ -39,26 +45,44 @@ export interface StaleStoreDeps {
 export type Swept = Record<StaleKind['name'], number>;
 
 /**
- * Sweeps the store once after the start: rows left behind by a lost report or timer, and rows past their retention. `swept` is null when
- * another host sweeps, on a stop, and on a failure, which is logged.
+ * Sweeps the store after the start, and once a day from then on: rows left behind by a lost report or timer, and rows past their retention. `swept` is of the
+ * first sweep: null when another host sweeps, on a stop, and on a failure, which is logged.
  */
 export function startStaleStoreSweep(deps: StaleStoreDeps): { swept: Promise<Swept | null>; stop(): Promise<void> } {
+  const { delayMs, everyMs = EVERY_MS } = deps.config;
   const stopping = new AbortController();
   const { signal } = stopping;
-  const swept = (async () => {
-    await delay(deps.config.delayMs, undefined, { signal });
-    return await sweepWithRetries(deps, signal);
-  })().catch((error: unknown) => {
-    if (!signal.aborted) deps.log.warn({ err: error }, 'the store could not be swept; the next start tries again');
-    return null;
-  });
+  const sweepIn = async (ms: number, sweepStore: () => Promise<Swept | null>) => {
+    try {
+      await delay(ms, undefined, { signal, ref: false });
+      return await sweepStore();
+    } catch (error) {
+      if (!signal.aborted) deps.log.warn({ err: error }, 'the store could not be swept; the next sweep tries again');
+      return null;
+    }
+  };
+  const swept = sweepIn(delayMs, () => sweepWithRetries(deps, signal));
+  const finished = (async () => {
+    await swept;
+    while (!signal.aborted) await sweepIn(everyMs, () => sweepInTurn(deps, everyMs * TURN_SHARE, signal));
+  })();
   return {
     swept,
     stop: async () => {
       stopping.abort();
-      await Promise.race([swept, delay(STOP_WITHIN_MS, undefined, { ref: false })]);
+      await Promise.race([finished, delay(STOP_WITHIN_MS, undefined, { ref: false })]);
     },
   };
+}
+
+async function sweepInTurn(deps: StaleStoreDeps, turnMs: number, signal: AbortSignal): Promise<Swept | null> {
+  const turn = { key: TURN_KEY, owner: ulid(), ms: turnMs };
+  if (!(await acquireLease(deps.database, turn))) return null;
+  const swept = await sweepWithRetries(deps, signal).catch(async (error: unknown) => {
+    await releaseLease(deps.database, turn);
+    throw error;
+  });
+  return swept;
 }
 
 /** Idempotent: a sweep that broke off starts anew. */
