@@ -262,6 +262,21 @@ export function slotCases(name: string, cache: () => Cache, advance: (ms: number
     }
   });
 
+  it(`${name}: takes acquisitions and releases that come at once: what is released is free for others, and an owner that releases its slot has none`, async () => {
+    await cache().acquireSlot('calls', 'before', 2, LONG_MS);
+    const [, first, , second, lower, other] = await Promise.all([
+      cache().releaseSlot('calls', 'before'),
+      cache().acquireSlot('calls', 'first', 2, LONG_MS),
+      cache().releaseSlot('calls', 'first'),
+      cache().acquireSlot('calls', 'second', 2, LONG_MS),
+      cache().acquireSlot('calls', 'third', 1, LONG_MS),
+      cache().acquireSlot('others', 'first', 1, LONG_MS),
+    ]);
+    expect([first, second, lower, other]).toEqual([true, true, false, true]);
+    expect(await cache().acquireSlot('calls', 'third', 2, LONG_MS)).toBe(true);
+    expect(await cache().acquireSlot('calls', 'fourth', 2, LONG_MS)).toBe(false);
+  });
+
   it(`${name}: gives no slot at all under a limit of none`, async () => {
     expect(await cache().acquireSlot('calls', 'me', 0, LONG_MS)).toBe(false);
   });

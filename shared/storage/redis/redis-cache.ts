@@ -7,6 +7,7 @@ import { corkForTick } from './cork-for-tick.ts';
 import { Increments } from './increments.ts';
 import { fromRedis, toRedis } from './redis-text.ts';
 import { acquireSlots, addToCounters, type Script } from './scripts.ts';
+import { SlotChanges } from './slot-changes.ts';
 
 /** More means that Redis does not keep up. */
 const MAX_IN_FLIGHT = 10_000;
@@ -34,7 +35,11 @@ export function redisCache(redis: Redis, name: string): Cache {
 class RedisCache implements Cache {
   readonly #redis: Redis;
   readonly #name: string;
-  readonly #increments = new Increments((keys, parameters) => this.#run<string[]>(addToCounters, keys, parameters));
+  readonly #increments = new Increments((keys, parameters) => inTime(this.#run<string[]>(addToCounters, keys, parameters)));
+  readonly #slots = new SlotChanges({
+    acquire: (key, limit, lifetimeMs, owners) => inTime(this.#run<number[]>(acquireSlots, [key], [limit, lifetimeMs, ...owners])),
+    release: (key, owners) => inTime(this.#redis.zrem(key, ...owners)),
+  });
   #inFlight = 0;
   #closing: Promise<void> | null = null;
 
@@ -74,28 +79,24 @@ class RedisCache implements Cache {
       checkAddend(by);
       return wholeLifetimeMs(ttlMs);
     };
-    return this.#send(key, (at, lifetimeMs) => this.#add(at, by, lifetimeMs), check);
+    return this.#collect(key, this.#increments, (at, lifetimeMs) => this.#increments.add(at, by, lifetimeMs), check);
   }
 
   async acquireSlot(key: string, owner: string, limit: number, ttlMs: number): Promise<boolean> {
-    const taken = await this.#send(
-      key,
-      (at, lifetimeMs) => this.#run<number>(acquireSlots, [at], [limit, lifetimeMs, toRedis(owner)]),
-      () => wholeLifetimeMs(ttlMs),
-    );
-    return taken === 1;
+    const check = () => wholeLifetimeMs(ttlMs);
+    return this.#collect(key, this.#slots, (at, lifetimeMs) => this.#slots.acquire(at, toRedis(owner), limit, lifetimeMs), check);
   }
 
   async extendSlots(key: string, owners: readonly string[], limit: number, ttlMs: number): Promise<void> {
     const check = () => wholeLifetimeMs(ttlMs);
     for (let from = 0; from < owners.length; from += MAX_OWNERS) {
       const some = owners.slice(from, from + MAX_OWNERS).map(toRedis);
-      await this.#send(key, (at, lifetimeMs) => this.#run<number>(acquireSlots, [at], [limit, lifetimeMs, ...some]), check);
+      await this.#send(key, (at, lifetimeMs) => this.#run<number[]>(acquireSlots, [at], [limit, lifetimeMs, ...some]), check);
     }
   }
 
   async releaseSlot(key: string, owner: string): Promise<void> {
-    await this.#send(key, (at) => this.#redis.zrem(at, toRedis(owner)));
+    await this.#collect(key, this.#slots, (at) => this.#slots.release(at, toRedis(owner)));
   }
 
   async close(): Promise<void> {
@@ -103,27 +104,38 @@ class RedisCache implements Cache {
     return this.#closing;
   }
 
+  #send<Answer>(key: string, command: (at: string, lifetimeMs: number) => Promise<Answer>, check?: () => number): Promise<Answer> {
+    const timed = (at: string, lifetimeMs: number) => {
+      // The library writes each command by itself.
+      if (this.#redis.status === 'ready') corkForTick(this.#redis.stream);
+      return inTime(command(at, lifetimeMs));
+    };
+    return this.#limited(key, timed, check);
+  }
+
+  /** Leaves with the others of its tick, whose commands have a limit of time. */
+  #collect<Answer>(key: string, batch: Batch, add: (at: string, lifetimeMs: number) => Promise<Answer>, check?: () => number): Promise<Answer> {
+    const added = (at: string, lifetimeMs: number) => {
+      if (batch.isEmpty) this.#atTickEnd(() => batch.flush());
+      return add(at, lifetimeMs);
+    };
+    return this.#limited(key, added, check);
+  }
+
   /** Checks arguments before anything is sent, limits the calls in flight, translates errors. */
-  async #send<Answer>(key: string, command: (at: string, lifetimeMs: number) => Promise<Answer>, check: () => number = () => 0): Promise<Answer> {
+  async #limited<Answer>(key: string, call: (at: string, lifetimeMs: number) => Promise<Answer>, check: () => number = () => 0): Promise<Answer> {
     if (this.#closing !== null) throw new SwitchyardError('storage.closed', 'the cache is closed');
     checkKey(key);
     const lifetimeMs = check();
     if (this.#inFlight >= MAX_IN_FLIGHT) throw new SwitchyardError('service.not_ready', `${this.#inFlight} calls wait for the cache already`);
     this.#inFlight += 1;
-    // The library writes each command by itself.
-    if (this.#redis.status === 'ready') corkForTick(this.#redis.stream);
     try {
-      return await within(COMMAND_TIMEOUT_MS, command(toRedis(key), lifetimeMs), timedOut);
+      return await call(toRedis(key), lifetimeMs);
     } catch (error) {
       throw this.#translate(key, error);
     } finally {
       this.#inFlight -= 1;
     }
-  }
-
-  #add(key: string, by: number, lifetimeMs: number): Promise<number> {
-    if (this.#increments.isEmpty) this.#atTickEnd(() => this.#increments.flush());
-    return this.#increments.add(key, by, lifetimeMs);
   }
 
   #atTickEnd(task: () => void): void {
@@ -150,6 +162,7 @@ class RedisCache implements Cache {
 
   async #end(): Promise<void> {
     this.#increments.flush();
+    this.#slots.flush();
     // QUIT is answered after all outstanding replies.
     if (this.#redis.status === 'ready')
       await within(
@@ -159,6 +172,16 @@ class RedisCache implements Cache {
       );
     if (this.#redis.status !== 'end') this.#redis.disconnect();
   }
+}
+
+/** What is collected in a tick. */
+interface Batch {
+  readonly isEmpty: boolean;
+  flush(): void;
+}
+
+function inTime<Answer>(answer: Promise<Answer>): Promise<Answer> {
+  return within(COMMAND_TIMEOUT_MS, answer, timedOut);
 }
 
 function timedOut(): never {

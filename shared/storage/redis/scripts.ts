@@ -26,21 +26,26 @@ return sums`);
 
 /**
  * Slots are a sorted set of owners, scored by expiry in the server's time: clock skew between processes has no effect. Arguments: limit,
- * milliseconds, owners. Returns how many of the owners have a slot.
+ * milliseconds, owners. Returns for each owner 1 when it has a slot, else 0.
  */
 export const acquireSlots = script(`
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', nowMs)
-local taken = 0
+local limit, untilMs = tonumber(ARGV[1]), nowMs + ARGV[2]
+local taken = redis.call('ZCARD', KEYS[1])
+local answers, isChanged = {}, false
 for index = 3, #ARGV do
-  if redis.call('ZSCORE', KEYS[1], ARGV[index]) or redis.call('ZCARD', KEYS[1]) < tonumber(ARGV[1]) then
-    redis.call('ZADD', KEYS[1], nowMs + ARGV[2], ARGV[index])
-    taken = taken + 1
+  local owner = ARGV[index]
+  if taken < limit or redis.call('ZSCORE', KEYS[1], owner) then
+    taken = taken + redis.call('ZADD', KEYS[1], untilMs, owner)
+    answers[index - 2], isChanged = 1, true
+  else
+    answers[index - 2] = 0
   end
 end
-if taken > 0 then redis.call('PEXPIREAT', KEYS[1], redis.call('ZREVRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]) end
-return taken`);
+if isChanged then redis.call('PEXPIREAT', KEYS[1], redis.call('ZREVRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]) end
+return answers`);
 
 function script(text: string): Script {
   return { text, sha1: createHash('sha1').update(text).digest('hex') };
