@@ -3,7 +3,7 @@ import { freshDatabase } from '../storage/conformance/fresh-database.ts';
 import { migrate } from '../storage/migrate.ts';
 import { openPostgres } from '../storage/postgres/open-postgres.ts';
 import { silentLog } from '../telemetry/log.ts';
-import { beginSpend, releaseCalls, reserveCalls } from './reservation-statements.ts';
+import { beginSpend, releaseCalls, reserveCalls, reserveTogether } from './reservation-statements.ts';
 
 interface PlanNode {
   'Node Type': string;
@@ -15,7 +15,10 @@ function nodesOf(node: PlanNode): PlanNode[] {
   return [node, ...(node.Plans ?? []).flatMap(nodesOf)];
 }
 
-it('looks for a repeated call with the indexes, however large the ledger is', async () => {
+it.each([
+  [reserveCalls, 'text[], text[], bigint[], bigint[], text[], bigint[]', `'{a}', '{key}', '{1}', '{1}', '{""}', '{1}'`],
+  [reserveTogether, 'text, text[], bigint[], bigint[], bigint, bigint, text', `'key', '{a}', '{1}', '{1}', 1, 1, ''`],
+])('looks for a repeated call with the indexes, however large the ledger is: $name', async ({ text }, types, values) => {
   const fresh = await freshDatabase(inject('postgresUrl'));
   const database = await openPostgres({ url: fresh.url, applicationName: 'reservation-plan', log: silentLog });
   try {
@@ -29,10 +32,8 @@ it('looks for a repeated call with the indexes, however large the ledger is', as
     const plan = await database.transaction(async (handle) => {
       // The plan of a statement that has run more than five times.
       await handle.query(`set local plan_cache_mode = force_generic_plan`);
-      await handle.query(`prepare reserving (text[], text[], bigint[], bigint[], text[], bigint[]) as ${reserveCalls.text}`);
-      const { rows } = await handle.query<{ 'QUERY PLAN': { Plan: PlanNode }[] }>(
-        `explain (format json) execute reserving ('{a}', '{key}', '{1}', '{1}', '{""}', '{1}')`,
-      );
+      await handle.query(`prepare reserving (${types}) as ${text}`);
+      const { rows } = await handle.query<{ 'QUERY PLAN': { Plan: PlanNode }[] }>(`explain (format json) execute reserving (${values})`);
       return rows[0]?.['QUERY PLAN'][0]?.Plan;
     });
     if (plan === undefined) throw new Error('there is no plan');
@@ -58,6 +59,7 @@ it('is planned once per connection: planning a call takes longer than its execut
     const planned = await database.transaction(async (handle) => {
       for (let call = 0; call < 20; call++) {
         await handle.query(reserveCalls, [[`call-${call}`], ['key'], [1], [1_000], [''], [60_000]]);
+        await handle.query(reserveTogether, ['key', [`together-${call}`], [1], [60_000], 1, 1_000, '']);
         await handle.query(releaseCalls, [[`call-${call}`], ['key']]);
       }
       const { rows } = await handle.query(
@@ -65,7 +67,7 @@ it('is planned once per connection: planning a call takes longer than its execut
       );
       return rows;
     });
-    expect(planned).toEqual(['release-calls', 'reserve-calls'].map((name) => ({ name, custom_plans: 5, generic_plans: 15 })));
+    expect(planned).toEqual(['release-calls', 'reserve-calls', 'reserve-together'].map((name) => ({ name, custom_plans: 5, generic_plans: 15 })));
   } finally {
     await database.close();
     await fresh.drop();

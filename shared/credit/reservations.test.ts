@@ -15,7 +15,7 @@ const WAIT = { timeout: 60_000 };
 const asked = (callId: string) => ({ callId, keyId: 'k', amountNano: 1, limitNano: 10, limitReset: null, deadlineAtMs: 0 });
 
 describe('reservations without their database', () => {
-  const rows = (count: number) => ({ rows: Array.from({ length: count }, () => ({ outcome: 'reserved' })), rowCount: count });
+  const rows = (count: number) => ({ rows: Array.from({ length: count }, () => ({ outcome: 'reserved', fits: true })), rowCount: count });
   type Query = (statement: { name: string }, parameters: unknown[][]) => Promise<unknown>;
 
   function withQuery(query: Query, answerMs = 20) {
@@ -32,7 +32,31 @@ describe('reservations without their database', () => {
     const { reservations, statements } = withQuery(async (_, [ids = []]) => rows(ids.length));
     await Promise.all(Array.from({ length: 50 }, (_, index) => reservations.reserve(asked(`c${index}`))));
     await reservations.reserve(asked('later'));
-    expect(statements).toEqual(['begin-spend', 'reserve-calls', 'reserve-calls']);
+    expect(statements).toEqual(['begin-spend', 'reserve-calls', 'reserve-together']);
+  });
+
+  it('decides on each call of a batch where its key had no room of late, where it has none for all of them, and where keys or limits differ', async () => {
+    let fits = true;
+    let outcome = 'reserved';
+    const { reservations, statements } = withQuery(async ({ name }, [ids = []]) =>
+      name === 'reserve-together' ? { rows: [{ fits }], rowCount: 1 } : { rows: ids.map(() => ({ outcome })), rowCount: ids.length },
+    );
+    const ask = async (...keys: [keyId: string, limitNano: number][]) => {
+      statements.length = 0;
+      await Promise.allSettled(keys.map(([keyId, limitNano], index) => reservations.reserve({ ...asked(`c${index}`), keyId, limitNano })));
+      return statements.filter((name) => name !== 'begin-spend');
+    };
+    await ask(['k', 10], ['other', 10]);
+    expect(await ask(['k', 10], ['k', 10])).toEqual(['reserve-together']);
+    expect(await ask(['k', 10], ['other', 10])).toEqual(['reserve-calls']);
+    expect(await ask(['k', 10], ['k', 20])).toEqual(['reserve-calls']);
+    [fits, outcome] = [false, 'no-room'];
+    expect(await ask(['k', 10])).toEqual(['reserve-together', 'reserve-calls']);
+    expect(await ask(['k', 10])).toEqual(['reserve-calls']);
+    outcome = 'reserved';
+    expect(await ask(['k', 10])).toEqual(['reserve-calls']);
+    fits = true;
+    expect(await ask(['k', 10])).toEqual(['reserve-together']);
   });
 
   it('refuses within a bounded time with the time to wait, and releases what the statement may have reserved once it has ended', async () => {

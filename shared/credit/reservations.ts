@@ -1,11 +1,11 @@
 import { type Clock, systemClock } from '../clock.ts';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import type { Database } from '../storage/database.ts';
-import { isLockTimeout } from '../storage/transient-error.ts';
+import { isLockTimeout, sqlStateOf } from '../storage/transient-error.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { within } from '../within.ts';
-import { beginSpend, releaseCalls, reserveCalls } from './reservation-statements.ts';
+import { beginSpend, releaseCalls, reserveCalls, reserveTogether } from './reservation-statements.ts';
 
 /** One statement; the next takes what came meanwhile. */
 const MAX_BATCH = 500;
@@ -19,6 +19,8 @@ const MAX_RELEASES = 10_000;
 const RELEASE_RETRY_MS = 1_000;
 /** Beyond it all are forgotten: their rows are then asked for again. */
 const MAX_KNOWN_KEYS = 10_000;
+/** Of a call that is asked twice at the same time. */
+const UNIQUE_VIOLATION = '23505';
 /** Of a key without a row: one that is deleted at that moment is not asked for a third time. */
 const MAX_TRIES = 3;
 /** For reservations of calls that have just ended: the ledger settles them within a fifth of a second. */
@@ -81,6 +83,8 @@ export class Reservations {
   /** Statements that did not answer in time, by call: a release that overtakes one would release nothing. */
   readonly #unanswered = new Map<string, Promise<unknown>>();
   readonly #keysWithRow = new Set<string>();
+  /** Whose last batch had room for all of its calls. A part of `#keysWithRow`. */
+  readonly #keysWithRoom = new Set<string>();
   #isStopped = false;
 
   constructor(deps: ReservationsDeps) {
@@ -193,19 +197,46 @@ export class Reservations {
     const unknown = [...new Set(asked.map(({ keyId }) => keyId))].filter((keyId) => !this.#keysWithRow.has(keyId));
     if (unknown.length > 0) {
       await database.query(beginSpend, [unknown]);
-      if (this.#keysWithRow.size + unknown.length > MAX_KNOWN_KEYS) this.#keysWithRow.clear();
+      if (this.#keysWithRow.size + unknown.length > MAX_KNOWN_KEYS) {
+        this.#keysWithRow.clear();
+        this.#keysWithRoom.clear();
+      }
       for (const keyId of unknown) this.#keysWithRow.add(keyId);
     }
     const nowMs = clock.nowMs();
+    const lefts = asked.map(({ deadlineAtMs }) => Math.max(0, Math.round(deadlineAtMs - nowMs)) + LAPSE_AFTER_MS);
+    if (await this.#reserveTogether(asked, lefts)) return asked.map(() => 'reserved');
     const { rows } = await database.query<{ outcome: string }>(reserveCalls, [
       asked.map(({ callId }) => callId),
       asked.map(({ keyId }) => keyId),
       asked.map(({ amountNano }) => amountNano),
       asked.map(({ limitNano }) => limitNano),
       asked.map(({ limitReset }) => limitReset ?? ''),
-      asked.map(({ deadlineAtMs }) => Math.max(0, Math.round(deadlineAtMs - nowMs)) + LAPSE_AFTER_MS),
+      lefts,
     ]);
+    for (const { keyId } of asked) this.#keysWithRoom.add(keyId);
+    for (const [index, { keyId }] of asked.entries()) if (rows[index]?.outcome !== 'reserved') this.#keysWithRoom.delete(keyId);
     return rows.map(({ outcome }) => outcome);
+  }
+
+  /** Whether all have a reservation now. False: none has got one, and what each call gets has to be decided. */
+  async #reserveTogether(asked: readonly AskedReservation[], lefts: readonly number[]): Promise<boolean> {
+    const [first] = asked;
+    if (first === undefined || !this.#keysWithRoom.has(first.keyId)) return false;
+    const { keyId, limitNano, limitReset } = first;
+    if (!asked.every((one) => one.keyId === keyId && one.limitNano === limitNano && one.limitReset === limitReset)) return false;
+    const amounts = asked.map(({ amountNano }) => amountNano);
+    const sum = amounts.reduce((all, amount) => all + amount, 0);
+    // It would be rounded.
+    if (!Number.isSafeInteger(sum)) return false;
+    const ids = asked.map(({ callId }) => callId);
+    try {
+      const { rows } = await this.#deps.database.query<{ fits: boolean }>(reserveTogether, [keyId, ids, amounts, lefts, sum, limitNano, limitReset ?? '']);
+      return rows[0]?.fits === true;
+    } catch (error) {
+      if (sqlStateOf(error) !== UNIQUE_VIOLATION) throw error;
+      return false;
+    }
   }
 
   #settle(waiting: Waiting, outcome: string | undefined): void {

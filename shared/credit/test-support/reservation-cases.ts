@@ -58,6 +58,32 @@ export function reservationCases(name: string, open: () => Promise<{ database: D
       expect(await reservedOf()).toEqual({ sum: 1_000, rows: 10, amount: 1_000 });
     });
 
+    it('DESIGN 8: no more than the limit is reserved by batches that have room or have none as a whole', async () => {
+      const processes = [process(), process(), process()];
+      for (const [index, one] of processes.entries()) await one.reserve(asked(`first ${index}`));
+      const outcomes = await Promise.all(
+        processes.map(async (one, index) => {
+          const of: Outcome[] = [];
+          for (let batch = 0; batch < 4; batch += 1) {
+            const ids = Array.from({ length: 2 }, (_, call) => `c${index}-${batch}-${call}`);
+            of.push(...(await Promise.all(ids.map((id) => outcomeOf(one.reserve(asked(id)))))));
+          }
+          return of;
+        }),
+      );
+      expect(outcomes.flat().filter((outcome) => outcome === 'reserved')).toHaveLength(7);
+      expect(await reservedOf()).toEqual({ sum: 1_000, rows: 10, amount: 1_000 });
+    });
+
+    it('reserves once for a call that comes twice in a tick, or at two processes, while its key has room', async () => {
+      const [one, other] = [process(), process()];
+      await Promise.all([one.reserve(asked('first')), other.reserve(asked('second'))]);
+      const same = [one, one, other].map((reservations) => outcomeOf(reservations.reserve(asked('same'))));
+      expect(await Promise.all(same)).toEqual(['reserved', 'reserved', 'reserved']);
+      expect(await outcomeOf(one.reserve(asked('same')))).toBe('reserved');
+      expect(await reservedOf()).toEqual({ sum: 300, rows: 3, amount: 300 });
+    });
+
     it('never waits in a circle when processes ask for the same keys in different orders', async () => {
       const keys = Array.from({ length: 20 }, (_, index) => `k${index}`);
       const rounds = Array.from({ length: 10 }, async (_, round) => {

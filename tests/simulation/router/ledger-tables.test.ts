@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { FIND_INTERIM, OVERDUE_INTERIM, WRITE_INTERIM } from '../../../services/router-worker/interim/interim-sql.ts';
 import { LAPSE_RESERVATIONS, WRITE_RECORDS } from '../../../services/router-worker/ledger/ledger-sql.ts';
-import { beginSpend, releaseCalls, reserveCalls } from '../../../shared/credit/reservation-statements.ts';
+import { beginSpend, releaseCalls, reserveCalls, reserveTogether } from '../../../shared/credit/reservation-statements.ts';
 import type { Database, NamedStatement } from '../../../shared/storage/database.ts';
 import { openTestDatabase } from '../../../shared/storage/pglite/test-support/open-test-database.ts';
 import { type Chance, chanceOf } from '../random.ts';
@@ -48,7 +48,7 @@ function statementOf(chance: Chance, { number, nowMs }: { number: number; nowMs:
   const ids = [...new Set(some)].map((call) => `call-${call}`);
   const keys = ids.map((id) => KEYS[Number(id.slice(5)) % KEYS.length] as string);
   const amounts = ids.map(() => 10 * (1 + chance.below(5)));
-  switch (chance.below(10)) {
+  switch (chance.below(11)) {
     case 0:
       return [beginSpend, [KEYS.slice(0, 1 + chance.below(3))]];
     case 1:
@@ -76,6 +76,11 @@ function statementOf(chance: Chance, { number, nowMs }: { number: number; nowMs:
       return [FIND_INTERIM, [ids[0]]];
     case 8:
       return [OVERDUE_INTERIM, [nowMs - chance.pick([0, HOUR_MS]), 1 + chance.below(3)]];
+    case 9: {
+      const lefts = ids.map((_, index) => chance.pick([2_000, 2 * HOUR_MS, 90 * HOUR_MS]) + 10 * number + index);
+      const sum = amounts.reduce((all, amount) => all + amount, 0);
+      return [reserveTogether, [keys[0], ids, amounts, lefts, sum, chance.pick([0, 200, 1_000, 100_000]), chance.pick(['', 'daily', 'weekly', 'monthly'])]];
+    }
     default:
       return [LAPSE_RESERVATIONS, [nowMs - chance.pick([0, HOUR_MS]), 1 + chance.below(3)]];
   }

@@ -72,6 +72,7 @@ export class LedgerTables {
   readonly #statements: ReadonlyMap<string, Execute> = new Map<string, Execute>([
     ['begin-spend', ([keys], nowMs) => this.#beginSpend(keys as string[], nowMs)],
     ['reserve-calls', (columns, nowMs) => this.#reserve(columns as Columns, nowMs)],
+    ['reserve-together', (parameters, nowMs) => this.#reserveTogether(parameters, nowMs)],
     ['release-calls', ([calls, keys]) => this.#release(calls as string[], keys as string[])],
     ['ledger-write-records', (columns, nowMs) => this.#write(columns as Columns, nowMs)],
     ['ledger-lapse-reservations', ([beforeMs, most], nowMs) => this.#lapse(beforeMs as number, most as number, nowMs)],
@@ -142,6 +143,21 @@ export class LedgerTables {
       row.reserved_nano += amount;
     }
     return outcomes;
+  }
+
+  #reserveTogether([keyId, ids, amounts, lefts, sum, limit, period]: readonly unknown[], nowMs: number): Row[] {
+    const row = this.spend.get(keyId as string);
+    const used = row === undefined ? 0 : row.reserved_nano + spentIn(row, period as string, nowMs);
+    const isRepeated = (ids as string[]).some((id) => this.reservations.has(id) || this.ledger.has(id));
+    const fits = row !== undefined && used < (limit as number) && used + (sum as number) <= (limit as number) && !isRepeated;
+    if (!fits) return [{ fits }];
+    if (new Set(ids as string[]).size < (ids as string[]).length) throw sqlError('23505', 'a call is asked twice');
+    for (const [index, call_id] of (ids as string[]).entries()) {
+      const [amount_nano, leftMs] = [(amounts as number[])[index] as number, (lefts as number[])[index] as number];
+      this.#state.reservations.set(call_id, { call_id, key_id: keyId as string, amount_nano, untilMs: nowMs + leftMs });
+    }
+    row.reserved_nano += sum as number;
+    return [{ fits }];
   }
 
   #release(calls: readonly string[], keys: readonly string[]): Row[] {
