@@ -47,7 +47,7 @@ const MICROS_PER_SECOND = 1_000_000;
 
 /** All loads, by name. @type {Record<string, Load>} */
 export const loads = {
-  whole64: (setting) => whole(setting, { inFlight: 64, times: setting.settings.whole }),
+  whole64: (setting) => whole(setting, { inFlight: 64, times: { ...setting.settings.whole, warmCount: setting.settings.warmRequests } }),
   whole1: (setting) => whole(setting, { inFlight: 1, times: setting.settings.single }),
   prompt1k: (setting) => whole(setting, { inFlight: PROMPTS_IN_FLIGHT, times: setting.settings.single, promptBytes: KB }),
   prompt100k: (setting) => whole(setting, { inFlight: PROMPTS_IN_FLIGHT, times: setting.settings.whole, promptBytes: 100 * KB }),
@@ -79,7 +79,7 @@ export const loads = {
  * Requests that are answered whole.
  *
  * @param {Setting} setting
- * @param {{ inFlight: number, times: import('./settings.mjs').Times, shape?: import('./shape.mjs').Shape, promptBytes?: number }} how
+ * @param {{ inFlight: number, times: import('./load/closed-loop.mjs').LoopLoad['times'], shape?: import('./shape.mjs').Shape, promptBytes?: number }} how
  */
 export async function whole({ target, upstream, settings, hooks = {} }, { inFlight, times, shape = settings.shapes.whole, promptBytes = 0 }) {
   const { address, requestOf } = completionsOf(target, upstream.url, shape);

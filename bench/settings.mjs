@@ -7,6 +7,7 @@
  * @property {number} rounds measurements of each target, the targets in turn
  * @property {number} repeats of a load beside which other programs used too much of the machine
  * @property {Times} whole
+ * @property {number} warmRequests at least so many whole requests at 64 in flight before their window: targets that are slower would be measured colder
  * @property {Times} single one request, or one turn, at a time
  * @property {Times & { shape: Shape, streams: number }} tokens
  * @property {Times & { shape: Shape, streams: number }} streams
@@ -57,6 +58,7 @@ export function fullSettings(traffic) {
     rounds: 3,
     repeats: 2,
     whole: { warmMs: 8_000, measureMs: 10_000 },
+    warmRequests: 8_000,
     single: { warmMs: 2_000, measureMs: 6_000 },
     tokens: { shape: { tokens: 250, perSecond: 50, delayMs: 20, traffic }, streams: 200, warmMs: 6_000, measureMs: 10_000 },
     streams: { shape: { tokens: 60, perSecond: 10, delayMs: 20, traffic }, streams: 1_000, warmMs: 7_000, measureMs: 8_000 },
@@ -81,6 +83,7 @@ export function quickSettings(traffic) {
     rounds: 1,
     repeats: 0,
     whole: { warmMs: 1_000, measureMs: 1_500 },
+    warmRequests: 0,
     single: { warmMs: 300, measureMs: 1_000 },
     tokens: { shape: { tokens: 75, perSecond: 50, delayMs: 20, traffic }, streams: 200, warmMs: 1_500, measureMs: 1_500 },
     streams: { shape: { tokens: 20, perSecond: 10, delayMs: 20, traffic }, streams: 1_000, warmMs: 2_500, measureMs: 2_000 },

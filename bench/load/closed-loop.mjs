@@ -8,7 +8,7 @@ import { usageWindow } from './usage-window.mjs';
  * @typedef {object} LoopLoad
  * @property {number} inFlight
  * @property {() => { run: () => Promise<void>, leave: () => void }} openSlot one of the concurrent loops
- * @property {{ warmMs: number, measureMs: number }} times
+ * @property {{ warmMs: number, measureMs: number, warmCount?: number }} times `warmCount`: the warm-up lasts at least until so many have ended
  * @property {readonly import('../process-usage.mjs').Root[]} roots
  * @property {import('./usage-window.mjs').Hooks} [hooks]
  */
@@ -53,7 +53,8 @@ export async function closedLoop({ inFlight, openSlot, times, roots, hooks = {} 
     }
     slot.leave();
   });
-  const window = await usageWindow(roots, times, hooks).finally(() => {
+  const isWarm = () => done.length >= (times.warmCount ?? 0);
+  const window = await usageWindow(roots, { ...times, isWarm }, hooks).finally(() => {
     isOver = true;
   });
   await Promise.all(slots);
