@@ -14,6 +14,7 @@
  * @property {{ shape: Shape, clients: number, together: number }} leaving `together`: of them, that leave at the same moment
  * @property {{ shape: Shape, held: number, burst: number, withinMs: number, bursts: number, warmMs: number }} bursts `held` streams are open beside `burst` that begin together
  * @property {Times & { sessions: number }} turns
+ * @property {number} warmTurns as `warmRequests`, of the turns at more than one in flight
  * @property {{ sessions: number, messages: number }} longConversations
  * @property {{ polls: number, measureMs: number }} polls
  * @property {Times & { sessions: number, perSecond: number }} events of event webhooks
@@ -67,6 +68,7 @@ export function fullSettings(traffic) {
     bursts: { shape: { tokens: 40, perSecond: 20, delayMs: 20, traffic }, held: 200, burst: 200, withinMs: 100, bursts: 5, warmMs: 4_000 },
     // Hundreds of turns do not make a process warm: a fifth of its CPU would be the compiler's.
     turns: { sessions: 2_000, warmMs: 20_000, measureMs: 12_000 },
+    warmTurns: 6_000,
     longConversations: { sessions: 40, messages: 400 },
     polls: { polls: 10_000, measureMs: 30_000 },
     events: { sessions: 100, perSecond: EVENTS_PER_SECOND, warmMs: 8_000, measureMs: 20_000 },
@@ -90,6 +92,7 @@ export function quickSettings(traffic) {
     leaving: { shape: { tokens: 600, perSecond: 10, delayMs: 20, traffic }, clients: 200, together: 50 },
     bursts: { shape: { tokens: 20, perSecond: 20, delayMs: 20, traffic }, held: 200, burst: 200, withinMs: 100, bursts: 1, warmMs: 1_000 },
     turns: { sessions: 100, warmMs: 1_500, measureMs: 3_000 },
+    warmTurns: 0,
     longConversations: { sessions: 4, messages: 400 },
     polls: { polls: 1_000, measureMs: 5_000 },
     events: { sessions: 100, perSecond: 100, warmMs: 2_000, measureMs: 3_000 },
