@@ -7,7 +7,8 @@ import { serveTarget } from './serve-target.mjs';
 /** Switchyard as a paid service: its one key has a limit and rate limits, its models have prices, and each call is traced. */
 await serveTarget(async (/** @type {ClusterOptions} */ options) => {
   const collector = await openCollector();
-  const served = await serveCluster({ ...options, isBilled: true, collectorUrl: collector.url });
+  const isTraced = !options.without?.includes('traces');
+  const served = await serveCluster({ ...options, isBilled: true, ...(isTraced ? { collectorUrl: collector.url } : {}) });
   return {
     ...served,
     stop: async () => {

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { WEBHOOK, writeDeploymentFiles } from './deployment-files.mjs';
 
-/** @typedef {{ upstreamUrl: string, shapes: import('../shape.mjs').Shape[], turnShape: import('../shape.mjs').Shape, profileFolder?: string, memoryFolder?: string, isBilled?: boolean, engine?: import('./engine-files.mjs').EngineOptions, collectorUrl?: string, allowHosts?: string, logLevel?: string }} DeploymentOptions `collectorUrl`: of traces; absent: none are recorded. `allowHosts`: on this machine, that callbacks and events may reach */
+/** @typedef {{ upstreamUrl: string, shapes: import('../shape.mjs').Shape[], turnShape: import('../shape.mjs').Shape, profileFolder?: string, memoryFolder?: string, isBilled?: boolean, without?: readonly import('./deployment-files.mjs').BilledPart[], engine?: import('./engine-files.mjs').EngineOptions, collectorUrl?: string, allowHosts?: string, logLevel?: string }} DeploymentOptions `collectorUrl`: of traces; absent: none are recorded. `allowHosts`: on this machine, that callbacks and events may reach */
 
 const PROFILER = new URL('../profile/profile-on-signal.mjs', import.meta.url).href;
 const LOOP = new URL('../profile/loop-on-signal.mjs', import.meta.url).href;

@@ -15,18 +15,30 @@ export function modelOf(shape) {
 const LIMITS = { limit: '1000000', limits: { requests_per_minute: 1_000_000_000, tokens_per_minute: 1_000_000_000, calls_at_once: 1_000_000 } };
 const PRICES = { prompt: '0.15', completion: '0.6', cached_prompt: '0.075' };
 
+/** Of the billed setting, each of which can be left out. @typedef {'limit' | 'rates' | 'slots' | 'prices' | 'traces'} BilledPart `slots`: of the rates the calls at once */
+
 /** A routine with a webhook. Its runs fail at once by its input schema: what is measured is their acceptance. */
 export const WEBHOOK = { path: '/webhooks/bench-hook', secret: 'bench-webhook-secret', variable: 'BENCH_WEBHOOK_SECRET' };
+
+/** @param {readonly BilledPart[]} without */
+function limitsWithout(without) {
+  const { limit, limits } = LIMITS;
+  const { calls_at_once: _, ...perMinute } = limits;
+  return {
+    ...(without.includes('limit') ? {} : { limit }),
+    ...(without.includes('rates') ? {} : { limits: without.includes('slots') ? perMinute : limits }),
+  };
+}
 
 /**
  * Writes a router's configuration with a model for every shape and one key, which has limits if calls are billed, and an agent of one sentence: a turn of it is one
  * model call. It has a routine with a webhook.
  *
  * @param {string} folder
- * @param {{ upstreamUrl: string, shapes: readonly Shape[], turnShape: Shape, isBilled?: boolean, engine?: EngineOptions }} options `engine`: the agent has policies and a conversational routine
+ * @param {{ upstreamUrl: string, shapes: readonly Shape[], turnShape: Shape, isBilled?: boolean, without?: readonly BilledPart[], engine?: EngineOptions }} options `engine`: the agent has policies and a conversational routine
  * @returns {{ MANIFEST: string, ROUTER_CONFIG: string }} settings that name the files
  */
-export function writeDeploymentFiles(folder, { upstreamUrl, shapes, turnShape, isBilled = false, engine }) {
+export function writeDeploymentFiles(folder, { upstreamUrl, shapes, turnShape, isBilled = false, without = [], engine }) {
   const write = (/** @type {string} */ path, /** @type {object} */ value) => {
     mkdirSync(join(folder, path, '..'), { recursive: true });
     writeFileSync(join(folder, path), JSON.stringify(value));
@@ -36,8 +48,11 @@ export function writeDeploymentFiles(folder, { upstreamUrl, shapes, turnShape, i
   const names = [...new Set([...shapes, turnShape].map(shapeName)), ...(engine === undefined ? [] : [engineModelPath(engine.delayMs)])];
   const router = {
     providers: names.map((slug) => ({ slug, kind: 'openai-compatible', base_url: `${upstreamUrl}/${slug}/v1` })),
-    models: names.map((slug) => ({ id: `bench/${slug}`, endpoints: [{ provider: slug, upstream_model: 'bench', ...(isBilled ? { prices: PRICES } : {}) }] })),
-    keys: [{ id: 'bench', key: '${ROUTER_API_KEY}', ...(isBilled ? LIMITS : {}) }],
+    models: names.map((slug) => ({
+      id: `bench/${slug}`,
+      endpoints: [{ provider: slug, upstream_model: 'bench', ...(isBilled && !without.includes('prices') ? { prices: PRICES } : {}) }],
+    })),
+    keys: [{ id: 'bench', key: '${ROUTER_API_KEY}', ...(isBilled ? limitsWithout(without) : {}) }],
   };
   const manifest = {
     id: 'bench',
