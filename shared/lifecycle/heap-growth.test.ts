@@ -2,6 +2,8 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 
 const flags: string[] = [];
 vi.mock('node:v8', () => ({ setFlagsFromString: (flag: string) => void flags.push(flag) }));
+const collected: unknown[] = [];
+vi.mock('node:vm', () => ({ runInNewContext: (name: string) => (options: object) => void collected.push([name, flags.at(-1), options]) }));
 
 const { noteText, setUpHeap } = await import('./heap.ts');
 
@@ -42,4 +44,24 @@ it('the old generation may double while long texts pass, and grows by a fifth ag
   noteText(LONG);
   expect(growths().slice(3)).toEqual(['--heap-growing-percent=100']);
   vi.advanceTimersByTime(30_000);
+});
+
+it('the young generation is collected after each 4 MiB of long texts, and not by the code that reads them', () => {
+  setUpHeap();
+  const MIB = 1024 * 1024;
+  const collections = () => {
+    vi.advanceTimersByTime(0);
+    return collected.length;
+  };
+  for (let text = 0; text < 1_000; text += 1) noteText(30_000);
+  noteText(3 * MIB);
+  expect(collections()).toBe(0);
+  noteText(MIB);
+  expect(collected).toHaveLength(0);
+  expect(collections()).toBe(1);
+  noteText(3 * MIB);
+  expect(collections()).toBe(1);
+  noteText(8 * MIB);
+  expect(collections()).toBe(2);
+  expect(collected[0]).toEqual(['gc', '--no-expose-gc', { type: 'minor' }]);
 });
