@@ -152,6 +152,8 @@ export interface ConsumeOptions {
 export interface WorkItem {
   messageId: string;
   body: string;
+  /** The body of a long dispatch in UTF-8; `body` is decoded when it is read. Absent or null: there is only `body`. */
+  readonly bytes?: Uint8Array | null;
   /** From 1. Above 1 it is a redelivery, and an earlier delivery may have had effects. */
   deliveryCount: number;
   publishedAtMs: number;

@@ -3,11 +3,12 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { WorkItem, WorkKind } from './bus.ts';
 import { pauseFor } from './pause.ts';
 import { Settling } from './settling.ts';
+import { textOfUtf8 } from './text-of-utf8.ts';
 
 export interface DispatchedItemOptions {
   kind: WorkKind;
   messageId: string;
-  body: string;
+  body: DispatchedBody;
   publishedAtMs: number;
   /** How long the publisher waits for a heartbeat. */
   ackWaitMs: number;
@@ -22,6 +23,23 @@ export interface DispatchedItemOptions {
   /** The consumer is stopping: a delayed nak stores at once. */
   stopping: AbortSignal;
   log: Log;
+}
+
+/** Bytes of a long one: its consumer need not decode them. */
+export type DispatchedBody = string | Uint8Array;
+
+/** From here on a body stays bytes. */
+const LONG_BYTES = 32 * 1024;
+/** The largest buffer, as a multiple of a body, that the body retains: of a larger one it is copied. */
+const MOST_RETAINED = 2.5;
+
+export function dispatchedBody(bytes: Uint8Array): DispatchedBody {
+  if (bytes.byteLength < LONG_BYTES) return textOfUtf8(bytes);
+  return bytes.buffer.byteLength <= bytes.byteLength * MOST_RETAINED ? bytes : bytes.slice();
+}
+
+export function textOfBody(body: DispatchedBody): string {
+  return typeof body === 'string' ? body : textOfUtf8(body);
 }
 
 /** A `WorkItem` whose lease is counted by its worker. */
@@ -62,9 +80,9 @@ export function dispatchedItem(options: DispatchedItemOptions): DispatchedItem {
     const endsAt = sentAt + leaseMs;
     leaseEndsAt = Math.max(leaseEndsAt, sentAt >= namedAt ? endsAt : Math.min(endsAt, deliveredAt + UNNAMED_SHARE * ackWaitMs));
   };
-  return {
+  const item: DispatchedItem = {
     messageId,
-    body,
+    body: typeof body === 'string' ? body : '',
     deliveryCount: 1,
     publishedAtMs,
     hasLease,
@@ -90,4 +108,63 @@ export function dispatchedItem(options: DispatchedItemOptions): DispatchedItem {
       extend(sentAt);
     },
   };
+  return typeof body === 'string' ? item : new LongItem(item, body);
+}
+
+/** A dispatched item with a long body, which is decoded when it is read. */
+class LongItem implements DispatchedItem {
+  readonly #item: DispatchedItem;
+  #body: DispatchedBody;
+  readonly messageId: string;
+  readonly deliveryCount: number;
+  readonly publishedAtMs: number;
+
+  constructor(item: DispatchedItem, body: Uint8Array) {
+    this.#item = item;
+    this.#body = body;
+    this.messageId = item.messageId;
+    this.deliveryCount = item.deliveryCount;
+    this.publishedAtMs = item.publishedAtMs;
+  }
+
+  get body(): string {
+    return textOfBody(this.#body);
+  }
+
+  /** What is set takes the place of the bytes, too. */
+  set body(text: string) {
+    this.#body = text;
+  }
+
+  get bytes(): Uint8Array | null {
+    return typeof this.#body === 'string' ? null : this.#body;
+  }
+
+  hasLease(): boolean {
+    return this.#item.hasLease();
+  }
+
+  leaseEndsAt(): number {
+    return this.#item.leaseEndsAt();
+  }
+
+  onConfirmed(sentAt: number): void {
+    this.#item.onConfirmed(sentAt);
+  }
+
+  ack(): Promise<void> {
+    return this.#item.ack();
+  }
+
+  nak(delayMs: number): Promise<void> {
+    return this.#item.nak(delayMs);
+  }
+
+  term(reason: string): Promise<void> {
+    return this.#item.term(reason);
+  }
+
+  working(): Promise<void> {
+    return this.#item.working();
+  }
 }

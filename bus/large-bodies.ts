@@ -134,7 +134,7 @@ function workOver(bus: Bus): WorkQueue {
         if (body === null) return item.term('the blob that held its body is gone');
         return handler(withBody(item, body));
       };
-      return bus.work.consume(kind, options, (item) => (isPrefixed(item.body) ? unpacked(item) : handler(item)));
+      return bus.work.consume(kind, options, (item) => (isPrefixed(startOf(item)) ? unpacked(item) : handler(item)));
     },
     createdAtMs: () => bus.work.createdAtMs(),
     onRestart: (handler) => bus.work.onRestart(handler),
@@ -164,6 +164,11 @@ async function leased<Result>(item: WorkItem, ackWaitMs: number, work: () => Pro
   } finally {
     clearInterval(timer);
   }
+}
+
+/** Long bodies are not decoded for it. */
+function startOf(item: WorkItem): string {
+  return item.bytes ? textOfUtf8(item.bytes.subarray(0, MARK_BYTES)) : item.body;
 }
 
 /** No spread: it would drop the methods of a class instance. */

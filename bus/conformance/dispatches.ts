@@ -289,6 +289,35 @@ export function dispatchCases(underTest: UnderTest): void {
       for (const { messageId, body } of large()) expect(body === `text:${messageId}`.padEnd(most, 'x')).toBe(true);
     });
 
+    it('deliver a long body as bytes, too, until it is dropped', async () => {
+      const { bus } = underTest();
+      const long = `é${'x'.repeat(100_000)}`;
+      const seen = new Collector<unknown>();
+      const handle = async (item: WorkItem) => {
+        if (item.messageId !== 'long') return item.ack();
+        const bytes = item.bytes ? Buffer.from(item.bytes).toString() : null;
+        seen.add([item.deliveryCount, item.body === long, bytes === null ? null : bytes === long]);
+        item.body = '';
+        seen.add([item.body, item.bytes ?? null]);
+        await (item.deliveryCount === 1 ? item.nak(0) : item.ack());
+      };
+      const collected = new Collector<WorkItem>();
+      bus.work.consume('router.call', { concurrency: 64, ackWaitMs: LONG_MS }, async (item) => {
+        collected.add(item);
+        await handle(item);
+      });
+      await untilAcquired(bus, collected);
+      bus.work.dispatch('router.call', 'long', Buffer.from(long));
+
+      // What its worker gives back is stored whole, and comes as text.
+      expect(await seen.atLeast(4)).toEqual([
+        [1, true, true],
+        ['', null],
+        [2, true, null],
+        ['', null],
+      ]);
+    });
+
     it('deliver a body that looks like a reference unchanged', async () => {
       const { bus } = underTest();
       const collected = consume(bus, 64, (item) => item.ack());

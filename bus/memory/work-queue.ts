@@ -4,10 +4,9 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { ConsumeOptions, DispatchedKind, Subscription, WorkItem, WorkKind, WorkQueue } from '../bus.ts';
 import { maxDispatchBytes } from '../dispatch-limits.ts';
 import { assertDispatchable, DispatchReports } from '../dispatch-reports.ts';
-import { dispatchedItem } from '../dispatched-item.ts';
+import { type DispatchedBody, dispatchedBody, dispatchedItem, textOfBody } from '../dispatched-item.ts';
 import { logFailedHandler } from '../failed-handler.ts';
 import { lostLease } from '../lost-lease.ts';
-import { textOfUtf8 } from '../text-of-utf8.ts';
 import { perWorkKind } from '../work-queues.ts';
 import { DEDUPE_WINDOW_MS, DedupeWindow } from './dedupe-window.ts';
 import { isBelowCapacity } from './limits.ts';
@@ -116,7 +115,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
 
   dispatch(kind: DispatchedKind, messageId: string, bytes: Uint8Array): void {
     assertDispatchable(messageId);
-    const body = textOfUtf8(bytes);
+    const body = dispatchedBody(bytes);
     const { consumers, ready } = this.#kind(kind);
     // Queued items go first.
     const consumer = ready.size > 0 ? null : nextConsumer(consumers);
@@ -216,7 +215,7 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
   }
 
   /** Never rejects. Dispatched items are neither counted nor stored. */
-  async #handleDispatched(kind: WorkKind, messageId: string, body: string, { ackWaitMs, handler, stopping }: Consumer): Promise<void> {
+  async #handleDispatched(kind: WorkKind, messageId: string, body: DispatchedBody, { ackWaitMs, handler, stopping }: Consumer): Promise<void> {
     const { clock, log } = this.#deps;
     const item = dispatchedItem({
       kind,
@@ -239,14 +238,14 @@ class MemoryWorkQueue implements WorkQueue, Admitting, Bounded, Closable {
   }
 
   /** If the store fails, the publisher publishes it later, for want of progress. */
-  #storeDispatched(kind: DispatchedKind, messageId: string, body: string): void {
+  #storeDispatched(kind: DispatchedKind, messageId: string, body: DispatchedBody): void {
     const lost = (error: unknown) =>
       this.#deps.log.warn({ err: error, kind, message_id: messageId }, 'a dispatched item that found no free slot could not be stored');
     this.#storeOnBehalf(kind, messageId, body, 0).catch(lost);
   }
 
-  async #storeOnBehalf(kind: WorkKind, messageId: string, body: string, earlierDeliveries: number): Promise<void> {
-    await this.publish(kind, messageId, body, earlierDeliveries);
+  async #storeOnBehalf(kind: WorkKind, messageId: string, body: DispatchedBody, earlierDeliveries: number): Promise<void> {
+    await this.publish(kind, messageId, textOfBody(body), earlierDeliveries);
     this.#stored.notify(messageId);
   }
 

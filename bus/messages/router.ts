@@ -33,7 +33,7 @@ const replyAddress = z.object({
 
 /**
  * One model call on `work.router.call` or `work.router.turn`; its message id is the call id. It carries no credential: the worker resolves provider keys by
- * itself.
+ * itself. A long one may begin with a field `messagesAt` (deferred-call.ts), which is no part of its meaning.
  */
 export const routerCall = z.object({
   v: z.literal([1, ROUTER_CALL_VERSION]),
@@ -137,6 +137,11 @@ const END = Buffer.from('}');
  * @param request JSON in UTF-8, without a byte order mark
  */
 export function clientCallBytes(call: ClientCall, request: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.from(clientCallHead(call)), request, END]);
+}
+
+/** The JSON of a client's call up to its request, which is the last field. */
+export function clientCallHead(call: ClientCall): string {
   const {
     v,
     callId,
@@ -164,6 +169,5 @@ export function clientCallBytes(call: ClientCall, request: Uint8Array): Buffer {
   const configuration = admittedUnder === undefined ? '' : `"admittedUnder":${quoted(admittedUnder)},`;
   const why = routerMetadata === undefined ? '' : `"routerMetadata":${routerMetadata},`;
   const vectors = embedding === undefined ? '' : `"embedding":${JSON.stringify(embedding)},`;
-  const head = `{${names},${facts},${caller},${reservation}${counted}${configuration}${why}${vectors}"maxTokens":${maxTokens},"reply":null,"request":`;
-  return Buffer.concat([Buffer.from(head), request, END]);
+  return `{${names},${facts},${caller},${reservation}${counted}${configuration}${why}${vectors}"maxTokens":${maxTokens},"reply":null,"request":`;
 }

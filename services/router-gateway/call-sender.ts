@@ -1,14 +1,25 @@
 import type { Bus, Subscription } from '#bus/bus.ts';
+import { deferredCallBytes } from '#bus/messages/deferred-call.ts';
 import { type ClientCall, clientCallBytes } from '#bus/messages/router.ts';
 import { type ErrorCode, failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import { ObjectMap } from '#shared/object-map.ts';
+import type { ModelRequest } from '#shared/surfaces/surface.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { within } from '#shared/within.ts';
 import type { GatewayLimits } from './limits.ts';
 
 /** @param isUnsent no worker has the call, or can get it */
 type OnLost = (error: unknown, isUnsent: boolean) => void;
+
+/** The request of a call. */
+interface SentRequest {
+  value: ModelRequest;
+  /** Its JSON in UTF-8, as its client sent it; null: the gateway has changed it. */
+  asGiven: Uint8Array | null;
+  /** Of the client's body, in bytes. */
+  givenBytes: number;
+}
 
 /** Sends one call to a worker. */
 export interface OutgoingCall {
@@ -81,15 +92,21 @@ export class CallSender {
     this.#refusals = deps.bus.work.onRefused((callId) => this.#queueDispatched(callId, this.#dispatched.get(callId), 0));
   }
 
-  /**
-   * @param request its JSON in UTF-8, mostly as the client sent it
-   * @param onRelease called once, when the text is held no longer
-   */
-  begin(call: ClientCall, request: Uint8Array, onRelease: () => void): OutgoingCall {
-    const body = clientCallBytes(call, request);
+  /** @param onRelease called once, when the text is held no longer */
+  begin(call: ClientCall, request: SentRequest, onRelease: () => void): OutgoingCall {
+    const { value, asGiven } = request;
+    const body = this.#deferredBytes(call, request) ?? clientCallBytes(call, asGiven ?? Buffer.from(JSON.stringify(value)));
     const longBytes = body.byteLength <= this.#deps.limits.shortDispatchBytes ? 0 : body.byteLength;
     const isDispatched = !call.detached && this.#mayDispatch(longBytes);
     return isDispatched ? this.#dispatchedCall(call, { body, longBytes }, onRelease) : this.#queuedCall(call.callId, body, onRelease);
+  }
+
+  /** Of a long call that is dispatched, with messages that its worker need not parse. Null: any other, and a request that became too large as it was written. */
+  #deferredBytes(call: ClientCall, { value, givenBytes }: SentRequest): Buffer | null {
+    const isShort = givenBytes <= this.#deps.limits.shortDispatchBytes;
+    if (isShort || call.detached || call.embedding !== undefined || !this.#mayDispatch(givenBytes)) return null;
+    const bytes = deferredCallBytes(call, value, givenBytes);
+    return bytes !== null && this.#mayDispatch(bytes.byteLength) ? bytes : null;
   }
 
   #mayDispatch(longBytes: number): boolean {

@@ -41,7 +41,7 @@ it('counts the time of an actor’s call by the clock of actors, and that of a c
 });
 
 it('leaves a call of a surface that it does not have to a worker of a later release', () => {
-  expect(kind.parse({ ...message, surface: 'chat-completions' })).toMatchObject({ surface: chatCompletions });
-  expect(kind.parse({ ...message, surface: 'of-a-later-release' })).toBeNull();
-  expect(kind.parse({ ...message, origin: 'no.token' })).toBeInstanceOf(InvalidItem);
+  expect(kind.parse({ ...message, surface: 'chat-completions' }, null)).toMatchObject({ surface: chatCompletions });
+  expect(kind.parse({ ...message, surface: 'of-a-later-release' }, null)).toBeNull();
+  expect(kind.parse({ ...message, origin: 'no.token' }, null)).toBeInstanceOf(InvalidItem);
 });

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Bus } from '#bus/bus.ts';
 import { actorFields } from '#bus/messages/actor-fields.ts';
+import { callJson } from '#bus/messages/deferred-call.ts';
 import { isClientCall, ROUTER_CALL_VERSION, type RouterCall, routerCall } from '#bus/messages/router.ts';
 import { pauseFor } from '#bus/pause.ts';
 import { callLease } from '#bus/renew-lease.ts';
@@ -12,6 +13,7 @@ import type { Reservations } from '#shared/credit/reservations.ts';
 import { failureOf } from '#shared/errors/switchyard-error.ts';
 import type { KeyDirectory } from '#shared/keys/caller-key.ts';
 import { hashInReference } from '#shared/keys/key-reference.ts';
+import { type DeferredMessages, deferMessages } from '#shared/prompts/deferred-messages.ts';
 import type { RatedCall } from '#shared/rates/rate-limits.ts';
 import type { TokenCorrections } from '#shared/rates/token-corrections.ts';
 import type { Surface } from '#shared/surfaces/surface.ts';
@@ -101,6 +103,7 @@ export function callItems(name: 'router.call' | 'router.turn', limits: KindLimit
     // The record of what was used.
     storesCancelled: true,
     endReasons: callEndReasons,
+    json: callJson,
     parse: callIn,
     header: ({ call: { callId: id, reply, republished, traceparent } }) => ({ id, sessionId: reply?.sessionId ?? null, republished, traceparent }),
     ids: ({ call }) => idsOf(call),
@@ -279,11 +282,21 @@ function base64In(vector: string): string[] {
   return typeof value === 'string' ? [value] : [];
 }
 
-/** @returns null when its surface is unknown */
-function callIn(body: unknown): AddressedCall | InvalidItem | null {
-  if (isClientCall(body)) return addressed(body);
-  const parsed = routerCall.safeParse(body);
+/** @param messages null: they are in the body @returns null when its surface is unknown */
+function callIn(body: unknown, messages: DeferredMessages | null): AddressedCall | InvalidItem | null {
+  if (isClientCall(body)) {
+    if (messages !== null) deferMessages(body.request, messages);
+    return addressed(body);
+  }
+  // The schema copies what it reads, so it gets all of it.
+  const parsed = routerCall.safeParse(messages === null ? body : withMessages(body, messages));
   return parsed.success ? addressed(parsed.data) : new InvalidItem(`not a router call: ${z.prettifyError(parsed.error)}`);
+}
+
+function withMessages(body: unknown, messages: DeferredMessages): unknown {
+  return typeof body === 'object' && body !== null && 'request' in body
+    ? { ...body, request: Object.assign({}, body.request, { messages: messages.read() }) }
+    : body;
 }
 
 function isOfVectors({ request }: Surface): boolean {

@@ -5,7 +5,9 @@ import type { RouterCall } from '#bus/messages/router.ts';
 import { itemSpan } from '#services/work/item-span.ts';
 import { systemClock } from '#shared/clock.ts';
 import { routerConfig } from '#shared/config/router-config.ts';
+import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { ulid } from '#shared/ids.ts';
+import { DeferredMessages, deferMessages } from '#shared/prompts/deferred-messages.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { migrate } from '#shared/storage/migrate.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
@@ -37,6 +39,7 @@ const config = routerConfig.parse({
   keys: [{ id: 'k', key: '${KEY}' }],
 });
 
+const NO_SIZE = { chars: 0, extraBytes: 0, contentChars: 0 };
 let database: Database;
 let bus: Bus;
 let worker: { stop(): Promise<void> } | null = null;
@@ -118,6 +121,13 @@ describe('the spans of a call', () => {
     expect(Object.keys(attributes).filter((name) => name.startsWith('switchyard.metadata.'))).toHaveLength(16);
     const plain = callTrace(callOf(''), FIRST, 'off').attributes;
     expect([plain['session.id'], plain['user.id'], plain['switchyard.trace']]).toEqual([undefined, undefined, undefined]);
+  });
+
+  it('have the messages of a request only with content: they may not be parsed yet', () => {
+    const request = deferMessages({ messages: [] } as unknown as ChatRequest, new DeferredMessages(Buffer.from('not parsed'), NO_SIZE));
+    expect(callTrace(callOf('', { request }), FIRST, 'off').attributes).not.toHaveProperty('gen_ai.input.messages', expect.anything());
+    const parsed = deferMessages({ messages: [] } as unknown as ChatRequest, new DeferredMessages(Buffer.from('[{"role":"user","content":"Hello"}]'), NO_SIZE));
+    expect(callTrace(callOf('', { request: parsed }), FIRST, 'full').attributes['gen_ai.input.messages']).toContain('Hello');
   });
 
   it('say what an actor’s call is for, and how long it has waited for a worker', () => {

@@ -157,9 +157,9 @@ type Part =
   | { type: 'tool_call'; id: string | undefined; name: string; arguments: string }
   | { type: 'tool_call_response'; id: string; result: string };
 
-function inputOf({ messages }: ChatRequest, content: ContentCapture): string | undefined {
+function inputOf(request: ChatRequest, content: ContentCapture): string | undefined {
   if (content === 'off') return undefined;
-  const inputMessages = messages.map((message) => ({ role: message.role, parts: partsOf(message, content) }));
+  const inputMessages = request.messages.map((message) => ({ role: message.role, parts: partsOf(message, content) }));
   return JSON.stringify(inputMessages);
 }
 

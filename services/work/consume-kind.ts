@@ -1,4 +1,5 @@
 import type { Subscription, WorkItem } from '#bus/bus.ts';
+import type { CallJson } from '#bus/messages/deferred-call.ts';
 import { versionOf } from '#bus/messages/version-of.ts';
 import { renewLease } from '#bus/renew-lease.ts';
 import { failPoint } from '#shared/fail-points.ts';
@@ -21,9 +22,10 @@ export function consumeKind<Work, Result>(kind: ItemKind<Work, Result>, deps: Wo
   const budget = bodyBytes === null ? null : new ItemBudget(bodyBytes);
   return deps.bus.work.consume(name, { concurrency, ackWaitMs: lease.ackWaitMs }, async (item) => {
     workMarks.mark(name);
-    noteText(item.body.length);
+    const { bytes } = item;
+    noteText(bytes?.byteLength ?? item.body.length);
     if (item.deliveryCount > 1) deps.metrics.add('redeliveries', { kind: name });
-    const leave = budget === null ? unlimited : budget.acquire(Buffer.byteLength(item.body));
+    const leave = budget === null ? unlimited : budget.acquire(bytes?.byteLength ?? Buffer.byteLength(item.body));
     try {
       // no fail point: returns
       if (leave === null && item.deliveryCount <= MAX_BUDGET_TRIES) await item.nak(BACK_OFF_MS * 2 ** (item.deliveryCount - 1));
@@ -59,10 +61,15 @@ async function handle<Work, Result>(item: WorkItem, hasBudget: boolean, kind: It
 
 /** @returns null for what is left to a newer worker */
 function workIn<Work, Result>(item: WorkItem, kind: ItemKind<Work, Result>): Work | InvalidItem | null {
-  const body = jsonIn(item.body);
+  const { body, messages } = jsonOf(item, kind);
   // It would stay in memory for minutes.
   if (kind.bodyBytes !== null) item.body = '';
   const version = versionOf(body);
   if (version === null) return new InvalidItem('not a message of ours');
-  return version > kind.newestVersion ? null : kind.parse(body);
+  return version > kind.newestVersion ? null : kind.parse(body, messages);
+}
+
+function jsonOf<Work, Result>(item: WorkItem, { json }: ItemKind<Work, Result>): CallJson {
+  const { bytes } = item;
+  return bytes && json ? json(bytes) : { body: jsonIn(item.body), messages: null };
 }

@@ -1,7 +1,9 @@
 import type { WorkKind } from '#bus/bus.ts';
+import type { CallJson } from '#bus/messages/deferred-call.ts';
 import type { CommandOf, ResultType } from '#bus/messages/session.ts';
 import type { LeaseTimes } from '#bus/renew-lease.ts';
 import type { Failure } from '#shared/errors/switchyard-error.ts';
+import type { DeferredMessages } from '#shared/prompts/deferred-messages.ts';
 import type { ItemTrace } from './item-span.ts';
 import type { EndReasons, RunningItem } from './running-items.ts';
 
@@ -60,8 +62,10 @@ export interface ItemKind<Work, Result> {
   /** Whether a cancelled item, too, stores something as it ends: it is redelivered when that fails. Of others nothing is left to do. */
   readonly storesCancelled: boolean;
   readonly endReasons: EndReasons;
-  /** @returns null for what only a newer worker knows */
-  parse(body: unknown): Work | InvalidItem | null;
+  /** Parses a body that came as bytes. Absent: all of it is parsed. */
+  json?(bytes: Uint8Array): CallJson;
+  /** @param messages of the body's request, which has others in their place; null: all of it is parsed @returns null for what only a newer worker knows */
+  parse(body: unknown, messages: DeferredMessages | null): Work | InvalidItem | null;
   header(work: Work): ItemHeader;
   /** For log lines. */
   ids(work: Work): Record<string, unknown>;

@@ -1,4 +1,6 @@
 import type { ChatRequest } from '../contracts/router/chat-request.ts';
+import { deferredIn, messagesBeyondText } from '../prompts/deferred-messages.ts';
+import { sizeOf, sizeOfMessages } from '../prompts/text-size.ts';
 import { piecesIn } from './pieces.ts';
 
 const CHARS_PER_TOKEN = 4;
@@ -26,17 +28,13 @@ export interface PromptSize {
 
 export function promptSizeOf(request: ChatRequest): PromptSize {
   const { images, recordings, recordingChars } = piecesIn(request);
-  let chars = 0;
-  let extraBytes = 0;
-  const add = (text: string) => {
-    chars += text.length;
-    extraBytes += Buffer.byteLength(text, 'utf8') - text.length;
-  };
-  for (const text of textsOf(request)) add(text);
-  const leastChars = chars;
-  for (const text of filesOf(request)) add(text);
+  const messages = deferredIn(request)?.size ?? sizeOfMessages(request.messages);
+  const others = sizeOf(textsBesideMessages(request));
+  const files = sizeOf(filesOf(request));
+  const leastChars = messages.chars + others.chars;
   return {
-    textTokens: Math.ceil(chars / CHARS_PER_TOKEN) + Math.ceil(extraBytes / EXTRA_BYTES_PER_TOKEN),
+    textTokens:
+      Math.ceil((leastChars + files.chars) / CHARS_PER_TOKEN) + Math.ceil((messages.extraBytes + others.extraBytes + files.extraBytes) / EXTRA_BYTES_PER_TOKEN),
     leastTextTokens: Math.ceil(leastChars / MOST_CHARS_PER_TOKEN),
     images,
     recordings,
@@ -45,23 +43,14 @@ export function promptSizeOf(request: ChatRequest): PromptSize {
   };
 }
 
-/** Whatever a provider may count as prompt. */
-function* textsOf({ messages, tools, response_format: format }: ChatRequest): Iterable<string> {
-  for (const { content, ...rest } of messages) {
-    if (typeof content === 'string') yield content;
-    else
-      for (const item of content ?? [])
-        if (item.type !== 'image_url' && item.type !== 'input_audio' && item.type !== 'file') yield item.type === 'text' ? item.text : JSON.stringify(item);
-    // Tool calls, names and reasoning that is sent back.
-    if (Object.keys(rest).length > 1) yield JSON.stringify(rest);
-  }
+function* textsBesideMessages({ tools, response_format: format }: ChatRequest): Iterable<string> {
   if (tools !== undefined) yield JSON.stringify(tools);
   if (format !== undefined) yield JSON.stringify(format);
 }
 
 /** Their base64 may have many more characters than what a model reads of it. */
-function* filesOf({ messages }: ChatRequest): Iterable<string> {
-  for (const { content } of messages) {
+function* filesOf(request: ChatRequest): Iterable<string> {
+  for (const { content } of messagesBeyondText(request)) {
     if (!Array.isArray(content)) continue;
     for (const item of content) if (item.type === 'file') yield JSON.stringify(item);
   }

@@ -134,10 +134,13 @@ describe('a client of one server', () => {
     expect(await firstRead(post())).toBe('/v1beta/x?api-version=1');
   });
 
-  it.each([
+  it.each<[string, string | Uint8Array[]]>([
     ['small', 'ä€'],
     ['large', 'ä€'.repeat(400_000)],
+    ['small divided', ['ä', '€'].map((part) => Buffer.from(part))],
+    ['large divided', ['ä', '€'.repeat(400_000), 'ä'].map((part) => Buffer.from(part))],
   ])('sends a %s body whole, and its size in advance', async (_, body) => {
+    const whole = typeof body === 'string' ? body : Buffer.concat(body).toString();
     let arrived: { size: string | undefined; encoding: string | undefined; text: string } | null = null;
     server.removeAllListeners('request');
     server.on('request', async (request, response) => {
@@ -149,7 +152,7 @@ describe('a client of one server', () => {
     });
     const exchange = client.post('/x', { headers: {}, body });
     expect(await firstRead(exchange)).toBe('a');
-    expect(arrived).toEqual({ size: String(Buffer.byteLength(body)), encoding: undefined, text: body });
+    expect(arrived).toEqual({ size: String(Buffer.byteLength(whole)), encoding: undefined, text: whole });
     exchange.release();
   });
 

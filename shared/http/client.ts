@@ -9,8 +9,11 @@ const MAX_RETAINED_BYTES = 16 * 1024;
 
 interface HttpRequest {
   headers: Record<string, string>;
-  body: string | Uint8Array;
+  /** A list: parts, which are sent one behind the other. */
+  body: HttpBody;
 }
+
+type HttpBody = string | Uint8Array | readonly Uint8Array[];
 
 export type HttpExchange = Pick<Exchange, 'begun' | 'status' | 'header' | 'read' | 'release' | 'abort'>;
 
@@ -74,16 +77,22 @@ function connectionFor(origin: URL, options: object, connect: buildConnector.con
  * Encodes the body and adds its headers. A large body is a stream, freed once it is sent: the pool retains what it was given for the whole
  * response.
  */
-function sentOnce(headers: Record<string, string>, content: string | Uint8Array): { headers: Record<string, string>; body: Buffer | Readable } {
-  const bytes = typeof content === 'string' ? encoded(content) : Buffer.from(content.buffer, content.byteOffset, content.byteLength);
-  if (bytes.byteLength <= MAX_RETAINED_BYTES) return { headers, body: bytes };
+function sentOnce(headers: Record<string, string>, content: HttpBody): { headers: Record<string, string>; body: Buffer | Readable } {
+  const parts = partsOf(content);
+  const sizeBytes = parts.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  if (sizeBytes <= MAX_RETAINED_BYTES) return { headers, body: parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts) };
   const body = new Readable({ read: () => {} });
   // undici reports the abort to the handler; an unhandled 'error' event would end the process.
   body.on('error', () => {});
-  body.push(bytes);
+  for (const part of parts) body.push(part);
   body.push(null);
   // Without it a stream is sent chunked, which not all servers accept.
-  return { headers: { ...headers, 'content-length': String(bytes.byteLength) }, body };
+  return { headers: { ...headers, 'content-length': String(sizeBytes) }, body };
+}
+
+function partsOf(content: HttpBody): readonly Buffer[] {
+  if (typeof content === 'string') return [encoded(content)];
+  return (content instanceof Uint8Array ? [content] : content).map(({ buffer, byteOffset, byteLength }) => Buffer.from(buffer, byteOffset, byteLength));
 }
 
 /** Not in Node's buffer pool: a short text would retain 8 KiB of it until its response ends. */

@@ -4,7 +4,7 @@ import type { Msg, Subscription as NatsSubscription } from '@nats-io/transport-n
 import type { Clock } from '#shared/clock.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { ConsumeOptions, Subscription, WorkItem, WorkKind, WorkQueue } from '../../bus.ts';
-import { type DispatchedItem, dispatchedItem, dispatchedLeaseMs } from '../../dispatched-item.ts';
+import { type DispatchedBody, type DispatchedItem, dispatchedBody, dispatchedItem, dispatchedLeaseMs, textOfBody } from '../../dispatched-item.ts';
 import { logFailedHandler } from '../../failed-handler.ts';
 import { lostLease } from '../../lost-lease.ts';
 import { pauseFor } from '../../pause.ts';
@@ -52,7 +52,7 @@ interface Dispatch {
   messageId: string;
   /** Null: this process. */
   publisher: string | null;
-  body: string;
+  body: DispatchedBody;
   publishedAtMs: number;
   /** The earliest possible delivery, by `performance.now()`. */
   deliveredAt: number;
@@ -108,7 +108,7 @@ export class WorkConsumer implements Subscription {
   }
 
   /** Of a dispatch of this process: handled behind its synchronous code. Without a free slot it is stored, as any other. */
-  accept(messageId: string, body: string): void {
+  accept(messageId: string, body: DispatchedBody): void {
     const { clock } = this.#options;
     const publishedAtMs = clock.nowMs();
     queueMicrotask(() => {
@@ -248,7 +248,7 @@ export class WorkConsumer implements Subscription {
     const publishedAtMs = Math.max(dispatch.publishedAtMs, clock.nowMs() - ackWaitMs);
     // It can't have been delivered before it was sent, even after a pause.
     const deliveredAt = Math.max(pauseDetector.deliveredSince(), performance.now() - Math.max(0, clock.nowMs() - dispatch.publishedAtMs));
-    this.#acceptDispatch({ messageId, publisher: dispatch.publisher, body: message.string(), publishedAtMs, deliveredAt });
+    this.#acceptDispatch({ messageId, publisher: dispatch.publisher, body: dispatchedBody(message.data), publishedAtMs, deliveredAt });
   }
 
   #acceptDispatch(dispatch: Dispatch): void {
@@ -283,9 +283,9 @@ export class WorkConsumer implements Subscription {
     await this.#storeOnBehalf(publisher, messageId, body, 0).catch(lost);
   }
 
-  async #storeOnBehalf(publisher: string | null, messageId: string, body: string, earlierDeliveries: number): Promise<void> {
+  async #storeOnBehalf(publisher: string | null, messageId: string, body: DispatchedBody, earlierDeliveries: number): Promise<void> {
     const { kind, store, onStored } = this.#options;
-    await store(kind, messageId, body, earlierDeliveries);
+    await store(kind, messageId, textOfBody(body), earlierDeliveries);
     onStored(publisher, messageId);
   }
 

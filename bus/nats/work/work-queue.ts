@@ -3,7 +3,7 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { ConsumeOptions, Subscription, WorkItem, WorkKind, WorkQueue } from '../../bus.ts';
 import { assertDispatchable } from '../../dispatch-reports.ts';
-import { textOfUtf8 } from '../../text-of-utf8.ts';
+import { dispatchedBody } from '../../dispatched-item.ts';
 import { perWorkKind, workQueues } from '../../work-queues.ts';
 import type { NatsLink } from '../connection/link.ts';
 import type { StoredPublish } from '../connection/stored-publish.ts';
@@ -42,7 +42,7 @@ export function natsWorkQueue({ link, isLocal, clock, publish, budgetMs, log }: 
       const consumer = isLocal && link.isUp ? localConsumer(consumers, kind) : null;
       if (consumer === null) return dispatcher.dispatch(kind, messageId, body);
       assertDispatchable(messageId);
-      consumer.accept(messageId, textOfUtf8(body));
+      consumer.accept(messageId, dispatchedBody(body));
     },
     maxDispatchBytes: () => dispatcher.maxBytes(),
     onRefused: (handler) => dispatcher.onRefused(handler),

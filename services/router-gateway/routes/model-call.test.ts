@@ -299,3 +299,81 @@ describe('a call for a whole answer', () => {
     expect(lost).toBe(1);
   });
 });
+
+describe('the messages of a long call', () => {
+  const content = 'x"'.repeat(20_000);
+  const texts = [{ role: 'user', content }];
+  /** @returns the item as its worker gets it, and the numbers of its position */
+  const sent = async (payload: string | object, headers = {}, path?: string) => {
+    const dispatch = vi.spyOn(gateway.bus.work, 'dispatch');
+    const posted = gateway.post(payload, { 'content-type': 'application/json', ...headers }, path);
+    const call = await gateway.answerNext();
+    expect((await posted).statusCode).toBe(200);
+    const { messagesAt = null } = JSON.parse(Buffer.from(dispatch.mock.calls[0]?.[2] ?? Buffer.from('{}')).toString());
+    dispatch.mockRestore();
+    return { call, messagesAt };
+  };
+
+  it('are where the call says, so that its worker need not parse them', async () => {
+    const { call, messagesAt } = await sent({ model: 'acme/small', messages: texts, user: 'ann' });
+    const [all, behind] = [`${JSON.stringify(texts)},"user":"ann"}`, ',"user":"ann"}'].map(({ length }) => length);
+    expect(messagesAt).toEqual([1, all, behind, content.length, 0, content.length]);
+    expect(call.request).toEqual({ model: 'acme/small', messages: texts, user: 'ann' });
+  });
+
+  it.each([
+    ['with white space and escapes', `{ "messages": [ { "role": "user", "content": "${'\\u0078\\u0022'.repeat(20_000)}" } ] }`],
+    ['with a name twice', `{"messages":[],"messages":[{"role":"user","content":"a","content":${JSON.stringify(content)}}]}`],
+    ['behind a byte order mark', `\ufeff${JSON.stringify({ messages: texts })}`],
+  ])('are those that the gateway has checked, in a body %s', async (_, body) => {
+    const { call, messagesAt } = await sent(body);
+    expect(messagesAt).not.toBeNull();
+    expect(call.request).toEqual({ messages: texts });
+  });
+
+  it('are stated, too, where the gateway changes the request', async () => {
+    const { call, messagesAt } = await sent({ messages: texts }, { 'x-session-id': 's' });
+    expect(messagesAt).not.toBeNull();
+    expect(call.request).toEqual({ messages: texts, session_id: 's' });
+  });
+
+  it('are stated, too, in a call of another API', async () => {
+    const { call, messagesAt } = await sent({ model: 'acme/small', input: content, instructions: 'be brief' }, {}, '/api/v1/responses');
+    expect(messagesAt).not.toBeNull();
+    expect(call.request.messages).toEqual([{ role: 'system', content: 'be brief' }, ...texts]);
+  });
+
+  it.each<[string, object]>([
+    ['that hold a picture', { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: `data:image/png;base64,${content}` } }] }] }],
+    ['that are short', { messages: [{ role: 'user', content: 'short' }] }],
+  ])('are parsed by its worker %s', async (_, payload) => {
+    const { call, messagesAt } = await sent(payload);
+    expect(messagesAt).toBeNull();
+    expect(call.request).toEqual(payload);
+  });
+
+  it.each([
+    ['detached', { 'x-detach': 'true' }, {}],
+    ['too long to be dispatched', {}, { longDispatchBytes: 33_000 }],
+    ['beyond the budget of dispatches', {}, { longDispatchesBytes: 33_000 }],
+    [
+      'too long once it is written anew',
+      {},
+      { longDispatchBytes: 60_000 },
+      `{"messages":[{"role":"user","content":"${'x'.repeat(33_000)}"}],"x":[${'1e20,'.repeat(2_000)}1]}`,
+    ],
+  ])('are as the client sent them in a call that is %s', async (_, headers, limits, body: string | object = { messages: texts }) => {
+    await gateway.reopen({ limits });
+    const publish = vi.spyOn(gateway.bus.work, 'publish');
+    const dispatch = vi.spyOn(gateway.bus.work, 'dispatch');
+    const posted = gateway.post(body, { 'content-type': 'application/json', ...headers });
+    const call = await gateway.answerNext();
+    await posted;
+    expect([...publish.mock.calls, ...dispatch.mock.calls].map(([, , item]) => Buffer.from(item).toString())).toEqual([
+      expect.not.stringContaining('messagesAt'),
+    ]);
+    expect(call.request.messages).toHaveLength(1);
+    publish.mockRestore();
+    dispatch.mockRestore();
+  });
+});

@@ -161,7 +161,8 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       const asGiven = chat === request.body ? request.bodyBytes : null;
       let outgoing: OutgoingCall;
       try {
-        outgoing = sender.begin(call, asGiven ?? Buffer.from(JSON.stringify(chat)), () => request.admitted?.bodyDone());
+        const sent = { value: chat, asGiven, givenBytes: request.bodyBytes?.byteLength ?? 0 };
+        outgoing = sender.begin(call, sent, () => request.admitted?.bodyDone());
       } catch (error) {
         allowed?.release();
         allowed?.end();

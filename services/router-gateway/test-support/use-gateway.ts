@@ -71,8 +71,8 @@ export function useGateway(openBus: () => Promise<{ bus: Bus; close(): Promise<v
       await opened.close();
       open(options);
     },
-    post: (payload: InjectOptions['payload'], headers: Record<string, string> = {}) =>
-      opened.app.inject({ method: 'POST', url: CHAT, headers: { authorization, ...headers }, ...(payload !== undefined && { payload }) }),
+    post: (payload: InjectOptions['payload'], headers: Record<string, string> = {}, url = CHAT) =>
+      opened.app.inject({ method: 'POST', url, headers: { authorization, ...headers }, ...(payload !== undefined && { payload }) }),
     /** Answers the next call, so that its request ends. */
     async answerNext(status = 200, body: unknown = { id: 'x' }) {
       const held = await worker.next();

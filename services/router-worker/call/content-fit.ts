@@ -1,6 +1,7 @@
 import type { EndpointConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { messagesBeyondText } from '#shared/prompts/deferred-messages.ts';
 import { type Exclusions, type ModelEndpoint, passes } from './model-endpoint.ts';
 import { supportsParameter } from './parameters.ts';
 
@@ -32,9 +33,9 @@ export function takesFiles({ endpoint }: Pick<ModelEndpoint, 'endpoint'>): boole
 }
 
 /** Beside text, each once. */
-export function modalitiesIn({ messages }: ChatRequest): readonly Modality[] {
+export function modalitiesIn(request: ChatRequest): readonly Modality[] {
   let found: Set<Modality> | null = null;
-  for (const { content } of messages) {
+  for (const { content } of messagesBeyondText(request)) {
     if (!Array.isArray(content)) continue;
     for (const { type } of content) {
       const modality = MODALITY_OF[type];
@@ -67,8 +68,8 @@ export function refuseUnsendable(request: ChatRequest, all: () => readonly Model
 }
 
 /** The path of a video without an address; null when there is none. */
-function emptyVideoIn({ messages }: ChatRequest): string | null {
-  for (const [at, { content }] of messages.entries()) {
+function emptyVideoIn(request: ChatRequest): string | null {
+  for (const [at, { content }] of messagesBeyondText(request).entries()) {
     if (!Array.isArray(content)) continue;
     const index = content.findIndex((item) => (item.type === 'video_url' || item.type === 'input_video') && item.video_url === undefined);
     if (index >= 0) return `messages[${at}].content[${index}]`;

@@ -39,9 +39,9 @@ export class Conversation {
   }
 
   #content(): unknown {
-    const { messages, prompt_cache_key: cacheKey } = this.#request;
     if (this.#basis === 'session') return this.#sessionId;
-    if (this.#basis === 'cache-key') return cacheKey;
+    if (this.#basis === 'cache-key') return this.#request.prompt_cache_key;
+    const { messages } = this.#request;
     const isInstruction = ({ role }: ChatRequest['messages'][number]) => role === 'system' || role === 'developer';
     return [messages.find(isInstruction)?.content ?? null, messages.find((message) => !isInstruction(message))?.content ?? null];
   }

@@ -1,4 +1,5 @@
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import { messagesBeyondText } from '#shared/prompts/deferred-messages.ts';
 import type { RankedEndpoint, Strategy } from './decision.ts';
 import { SeededDraw } from './draw.ts';
 import { expectedPrice, type TokenMix } from './expected-price.ts';
@@ -43,7 +44,7 @@ export class DefaultOrder {
   constructor(inputs: OrderInputs) {
     this.#inputs = inputs;
     this.#isSlow = slowFor(inputs.request.provider);
-    this.#readsReasoning = readsReasoningOf(inputs.request.messages);
+    this.#readsReasoning = readsReasoningOf(messagesBeyondText(inputs.request));
   }
 
   /** Null: nothing was drawn. */

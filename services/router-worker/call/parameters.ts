@@ -1,5 +1,6 @@
 import type { EndpointConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import { withMessagesOf } from '#shared/prompts/deferred-messages.ts';
 
 /** Fields that say what is asked or how it is routed; all others tune the model and need the endpoint's support. */
 const NOT_PARAMETERS: ReadonlySet<string> = new Set([
@@ -76,16 +77,19 @@ export function requestFor(endpoint: EndpointConfig, request: ChatRequest, maxTo
   if (endpoint.supported_parameters === undefined && maxTokens === null && request.response_format === undefined && isSet(request)) return request;
   const isDropped = (name: string) =>
     !NOT_PARAMETERS.has(name) && (!supportsParameter(endpoint, name, request) || !supportsParameter(endpoint, SERVES[name] ?? name, request));
-  const rest = Object.entries(request).filter(([name, value]) => value !== null && value !== undefined && !isTokenLimit(name) && !isDropped(name));
+  // Messages stay deferred.
+  const others = Object.keys(request).filter((name) => name !== 'messages' && !isTokenLimit(name) && !isDropped(name));
+  const rest = others.map((name): [string, unknown] => [name, request[name]]).filter(([, value]) => value !== null && value !== undefined);
   const limit = tokenLimit(endpoint, request, maxTokens);
   const field = tokenLimitField(endpoint, request);
   if (limit !== null && field !== null) rest.push([field, limit]);
-  return { messages: request.messages, ...Object.fromEntries(rest) };
+  return withMessagesOf(request, Object.fromEntries(rest));
 }
 
 /** Whether there is no empty field and no token limit: an endpoint that supports everything then takes the request unchanged. */
 function isSet(request: ChatRequest): boolean {
   for (const name in request) {
+    if (name === 'messages') continue;
     const value = request[name];
     if (value === null || value === undefined || isTokenLimit(name)) return false;
   }

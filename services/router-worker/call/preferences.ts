@@ -1,5 +1,6 @@
 import type { AccountRules } from '#shared/config/account-rules.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import { messagesBeyondText } from '#shared/prompts/deferred-messages.ts';
 import type { HealthView } from './health-view.ts';
 import { type Exclusions, type ModelEndpoint, type Prices, passes } from './model-endpoint.ts';
 
@@ -79,7 +80,7 @@ export function quickEnough({ provider }: ChatRequest, all: readonly ModelEndpoi
 
 /** Unknown prices count as too high. Prices of pieces count for requests that have such pieces. */
 function withinPrices(ceiling: Ceiling, request: ChatRequest): (modelEndpoint: ModelEndpoint) => boolean {
-  const { messages } = request;
+  const messages = messagesBeyondText(request);
   const hasContent = (type: string) => messages.some(({ content }) => Array.isArray(content) && content.some((item) => item.type === type));
   const search = searchIn(request);
   const needed = {

@@ -3,6 +3,7 @@ import type { RouterCall } from '#bus/messages/router.ts';
 import { routerConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { DeferredMessages, deferMessages } from '#shared/prompts/deferred-messages.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { type Answer, emptyAnswer } from '#shared/surfaces/answer.ts';
@@ -106,6 +107,14 @@ describe('a conversation', () => {
     ['another model first', of({ session_id: 's' }), of({ session_id: 's', model: 'm/one', models: ['m/two'] }), false],
   ])('is known by %s', (_, one, other, isSame) => {
     expect(one.key === other.key).toBe(isSame);
+  });
+
+  it('with a name is known without its messages, which may not be parsed yet', () => {
+    for (const name of [{ session_id: 's' }, { prompt_cache_key: 'x' }]) {
+      const deferred = new DeferredMessages(Buffer.from('not parsed'), { chars: 0, extraBytes: 0, contentChars: 0 });
+      const request = deferMessages({ model: 'm/two', messages: begin, ...name }, deferred);
+      expect(conversationOf(callOf(), request, catalogue)?.key).toBe(of(name).key);
+    }
   });
 });
 

@@ -5,6 +5,8 @@ import type { ProviderUsage } from '#shared/contracts/router/provider-part.ts';
 import { type NanoPrices, nanoPricesOf, TOKENS_PER_PRICE } from '#shared/credit/nano-prices.ts';
 import { usdOfNano } from '#shared/credit/nano-usd.ts';
 import { piecesIn } from '#shared/credit/pieces.ts';
+import { deferredIn } from '#shared/prompts/deferred-messages.ts';
+import { contentCharsOf } from '#shared/prompts/text-size.ts';
 import { type Answer, hasContent } from '#shared/surfaces/answer.ts';
 import type { RouterSearch } from '../pipeline/stage.ts';
 import { usageDetailsOf } from './usage-details.ts';
@@ -109,16 +111,11 @@ function counted({ textChars, reasoningChars, refusalChars, hiddenReasoningChars
   const chars = textChars + refusalChars + toolCalls.reduce((sum, call) => sum + call.function.name.length + call.function.arguments.length, 0);
   const reasoningTokens = tokensIn(reasoningChars + hiddenReasoningChars);
   return {
-    promptTokens: tokensIn(request.messages.reduce((sum, { content }) => sum + charsIn(content), 0)),
+    promptTokens: tokensIn(deferredIn(request)?.size.contentChars ?? contentCharsOf(request.messages)),
     completionTokens: reasoningTokens + tokensIn(chars),
     cachedTokens: 0,
     reasoningTokens,
   };
-}
-
-function charsIn(content: ChatRequest['messages'][number]['content']): number {
-  if (typeof content === 'string') return content.length;
-  return (content ?? []).reduce((sum, item) => sum + (item.type === 'text' ? item.text.length : 0), 0);
 }
 
 function tokensIn(chars: number): number {

@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { ChatMessage, ChatRequest, ChatTool } from '#shared/contracts/router/chat-request.ts';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
+import { DeferredMessages, deferMessages } from '#shared/prompts/deferred-messages.ts';
+import { sizeOfMessages } from '#shared/prompts/text-size.ts';
 import { addPart, emptyAnswer } from '#shared/surfaces/answer.ts';
 import { detailOf } from '#shared/surfaces/chat-completions/reasoning-detail.ts';
 import { echoBody } from '../../call/echo-body.ts';
-import { type AdapterUnderTest, API_KEY } from './under-test.ts';
+import { type AdapterUnderTest, API_KEY, NEVER_ABORTED } from './under-test.ts';
 
 const NOTHING = { texts: [], images: [], calls: [], results: [], reasoning: [] };
 const SCHEMA = { type: 'object', properties: { at: { type: 'integer' } }, required: ['at'], additionalProperties: false };
@@ -112,6 +114,24 @@ export function requestCases(underTest: () => AdapterUnderTest): void {
         ],
       });
       expect(turns[1]?.reasoning).toEqual(underTest().target.returnedReasoning);
+    });
+
+    it('is the same with deferred messages', async () => {
+      const messages: ChatMessage[] = [
+        { role: 'system', content: 'be "kind"' },
+        { role: 'user', content: [{ type: 'text', text: 'é\n😀' }] },
+        { role: 'assistant', content: null, tool_calls: [toolCall('call_a', '{"at":1}')] },
+        { role: 'tool', tool_call_id: 'call_a', content: 'one' },
+        { role: 'user', content: 'x'.repeat(40_000) },
+      ];
+      const { adapter, upstream, callOf } = underTest();
+      await underTest().sent({ tools: [look], messages });
+      const call = callOf({ tools: [look] });
+      deferMessages(call.request, new DeferredMessages(Buffer.from(JSON.stringify(messages)), sizeOfMessages(messages)));
+      await adapter.stream(call, NEVER_ABORTED, () => true);
+      expect(upstream.requests).toHaveLength(2);
+      expect(upstream.requests[1]?.body).toEqual(upstream.requests[0]?.body);
+      expect(echoBody(adapter.upstreamBody(call))).toEqual(echoBody(adapter.upstreamBody(callOf({ tools: [look], messages }))));
     });
 
     it('is echoed as it was sent, without the credential and without the bytes of files', async () => {

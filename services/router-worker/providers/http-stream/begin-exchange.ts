@@ -1,6 +1,7 @@
 import type { Clock } from '#shared/clock.ts';
 import type { Deadlines } from '#shared/deadlines.ts';
 import type { HttpClient, HttpExchange } from '#shared/http/client.ts';
+import { bodyJson } from '#shared/prompts/deferred-messages.ts';
 import { BoundedText } from './bounded-text.ts';
 import type { SilenceGuard } from './silence-guard.ts';
 import { type Refusal, toUnreachable, type Upstream } from './to-error.ts';
@@ -50,7 +51,7 @@ export async function beginExchange({ client, clock, upstream }: JsonSender, req
 
 /** Not async, and separate: the frame of its caller would keep the body's text until the upstream answers. */
 function post(client: HttpClient, { path, headers, body }: JsonRequest): HttpExchange {
-  return client.post(path, { headers: { ...OF_ALL, ...headers }, body: JSON.stringify(body) });
+  return client.post(path, { headers: { ...OF_ALL, ...headers }, body: bodyJson(body) });
 }
 
 /** Likewise separate. The time of the signature counts to that of the answer. */

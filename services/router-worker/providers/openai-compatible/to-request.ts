@@ -1,4 +1,5 @@
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import { areUnchangedWithout, deferMessages, deferredIn } from '#shared/prompts/deferred-messages.ts';
 import type { ProviderCall } from '../provider.ts';
 import { askForReasoning } from './ask-for-reasoning.ts';
 import type { RequestForm } from './request-form.ts';
@@ -47,8 +48,9 @@ export interface UpstreamTraits {
 
 const USAGE = { include_usage: true };
 const NOTHING: ReadonlySet<string> = new Set();
+const NO_MESSAGES: readonly unknown[] = [];
 
-/** The upstream request body: always streamed, always with usage. */
+/** The upstream request body: always streamed, always with usage. Deferred messages go as they are: `toMessage` changes nothing in texts. */
 export function toRequest(
   { model, request }: Pick<ProviderCall, 'model' | 'request'>,
   compatibility: ParameterCompatibility,
@@ -57,15 +59,20 @@ export function toRequest(
   const { extensions, renamed } = form;
   const leftOut = requiresParameters(request) ? NOTHING : form.leftOut;
   const body: Record<string, unknown> = { model };
-  for (const [name, value] of Object.entries(request)) {
-    if (value !== null && value !== undefined && !ROUTER_ONLY.has(name) && !leftOut.has(name)) body[nameIn(renamed, name)] = value;
+  for (const name of Object.keys(request)) {
+    if (ROUTER_ONLY.has(name) || leftOut.has(name)) continue;
+    // Set below, in this place.
+    const value = name === 'messages' ? NO_MESSAGES : request[name];
+    if (value !== null && value !== undefined) body[nameIn(renamed, name)] = value;
   }
   const own = ownOptions(request, slug);
   for (const name in own) if (!DECIDED_HERE.has(name)) body[name] = own[name];
   const marks = extensions.has('cache_control');
   if (marks && request.cache_control) body.cache_control = request.cache_control;
   body.model = model;
-  body.messages = request.messages.map((message) => toMessage(message, form));
+  const deferred = areUnchangedWithout(form.messageFieldsLeftOut) ? deferredIn(request) : null;
+  if (deferred === null) body.messages = request.messages.map((message) => toMessage(message, form));
+  else deferMessages(body, deferred);
   if (request.tools !== undefined) body.tools = marks ? request.tools : request.tools.map(withoutCacheControl);
   body.stream = true;
   if (form.asksForUsage) body.stream_options = request.stream_options === undefined ? USAGE : { ...request.stream_options, ...USAGE };
