@@ -25,3 +25,9 @@ export async function acquireLease(database: Database, { key, owner, ms }: Lease
 export async function releaseLease(database: Database, { key, owner }: Lease): Promise<void> {
   await database.query(`delete from meta where key = $1 and value::json->>'sweep' = $2::text`, [key, owner]);
 }
+
+/** Whether some host has it. */
+export async function isLeased(database: Database, key: string): Promise<boolean> {
+  const { rowCount } = await database.query(`select from meta where key = $1 and (value::json->>'until')::timestamptz >= now()`, [key]);
+  return rowCount > 0;
+}

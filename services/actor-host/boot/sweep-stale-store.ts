@@ -5,7 +5,7 @@ import { ulid } from '#shared/ids.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { isTransientError } from '#shared/storage/transient-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { acquireLease, releaseLease } from './lease.ts';
+import { acquireLease, isLeased, releaseLease } from './lease.ts';
 import { type StaleKind, staleKinds } from './stale-rows.ts';
 
 /** Customers' commands have priority. */
@@ -22,7 +22,7 @@ const LEASE_MS = 60_000;
 const LEASE_KEY = 'stale-store-sweep';
 /** From the end of a host's sweep to its next one. */
 const EVERY_MS = 24 * 60 * 60 * 1_000;
-/** Of hosts that sweep repeatedly one takes its turn; the others leave the store alone until it expires, somewhat before that host's next sweep. */
+/** A lease that a finished sweep takes: repeated sweeps of all hosts wait until it expires, somewhat before the next one of the host that swept. */
 const TURN_KEY = 'stale-store-turn';
 const TURN_SHARE = 0.9;
 
@@ -50,21 +50,25 @@ export type Swept = Record<StaleKind['name'], number>;
  */
 export function startStaleStoreSweep(deps: StaleStoreDeps): { swept: Promise<Swept | null>; stop(): Promise<void> } {
   const { delayMs, everyMs = EVERY_MS } = deps.config;
+  const turn = { key: TURN_KEY, owner: ulid(), ms: everyMs * TURN_SHARE };
   const stopping = new AbortController();
   const { signal } = stopping;
-  const sweepIn = async (ms: number, sweepStore: () => Promise<Swept | null>) => {
+  const sweepIn = async (ms: number, isDue: () => Promise<boolean>) => {
     try {
       await delay(ms, undefined, { signal, ref: false });
-      return await sweepStore();
+      if (!(await isDue())) return null;
+      const swept = await sweepWithRetries(deps, signal);
+      if (swept !== null) await acquireLease(deps.database, turn);
+      return swept;
     } catch (error) {
       if (!signal.aborted) deps.log.warn({ err: error }, 'the store could not be swept; the next sweep tries again');
       return null;
     }
   };
-  const swept = sweepIn(delayMs, () => sweepWithRetries(deps, signal));
+  const swept = sweepIn(delayMs, async () => true);
   const finished = (async () => {
     await swept;
-    while (!signal.aborted) await sweepIn(everyMs, () => sweepInTurn(deps, everyMs * TURN_SHARE, signal));
+    while (!signal.aborted) await sweepIn(everyMs, async () => !(await isLeased(deps.database, TURN_KEY)));
   })();
   return {
     swept,
@@ -73,16 +77,6 @@ export function startStaleStoreSweep(deps: StaleStoreDeps): { swept: Promise<Swe
       await Promise.race([finished, delay(STOP_WITHIN_MS, undefined, { ref: false })]);
     },
   };
-}
-
-async function sweepInTurn(deps: StaleStoreDeps, turnMs: number, signal: AbortSignal): Promise<Swept | null> {
-  const turn = { key: TURN_KEY, owner: ulid(), ms: turnMs };
-  if (!(await acquireLease(deps.database, turn))) return null;
-  const swept = await sweepWithRetries(deps, signal).catch(async (error: unknown) => {
-    await releaseLease(deps.database, turn);
-    throw error;
-  });
-  return swept;
 }
 
 /** Idempotent: a sweep that broke off starts anew. */
