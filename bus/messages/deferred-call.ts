@@ -3,13 +3,13 @@ import { jsonIn } from '#shared/json-in.ts';
 import { DeferredMessages, jsonAroundMessages } from '#shared/prompts/deferred-messages.ts';
 import { JsonWriter } from '#shared/prompts/json-writer.ts';
 import { areTextMessages } from '#shared/prompts/text-messages.ts';
-import { contentCharsOf, type MessagesSize, sizeOfMessages } from '#shared/prompts/text-size.ts';
+import { type MessagesSize, sizeOfMessages } from '#shared/prompts/text-size.ts';
 import { textOfUtf8 } from '../text-of-utf8.ts';
 import { type ClientCall, clientCallHead } from './router.ts';
 
 /**
- * Of the position below, and of what its messages may hold: what `areTextMessages` and `TEXT_MESSAGE_FIELDS` have in this release. If either admits more, the
- * number changes: workers that do not know it parse the whole call.
+ * Of the position below, of what its messages may hold (`areTextMessages`, `TEXT_MESSAGE_FIELDS`) and of how their size is counted (`sizeOfMessages`). If one
+ * of these changes, the number does: workers that do not know it parse the whole call.
  */
 const FORM = 1;
 /** The first field of a call whose messages need not be parsed. */
@@ -17,8 +17,6 @@ const PREFIX = '{"messagesAt":[';
 const PREFIX_BYTES = Buffer.from(PREFIX);
 /** Where the numbers of a position end at the latest. */
 const POSITION_WITHIN_BYTES = PREFIX.length + 128;
-/** Of a message; the texts of a longer one are written one by one. */
-const LONG_CHARS = 16 * 1024;
 const NAME_BYTES = Buffer.from('"messages":');
 const END = '}';
 /** Valid, in the place of messages that are not parsed. */
@@ -49,7 +47,7 @@ export function deferredCallBytes(call: ClientCall, request: ChatRequest, givenB
   const beforeMessages = `${clientCallHead(call).slice(1)}${head}`;
   const reservedBytes = POSITION_WITHIN_BYTES + Buffer.byteLength(beforeMessages);
   const writer = new JsonWriter(reservedBytes, givenBytes);
-  writeMessages(messages, writer);
+  writer.value(messages);
   const endOfMessages = writer.lengthBytes;
   writer.json(tail);
   const { chars, extraBytes, contentChars } = sizeOfMessages(messages);
@@ -60,34 +58,6 @@ export function deferredCallBytes(call: ClientCall, request: ChatRequest, givenB
   const start = reservedBytes - Buffer.byteLength(before);
   bytes.write(before, start);
   return bytes.subarray(start);
-}
-
-/** Short ones in groups, long ones text by text. */
-function writeMessages(messages: ChatRequest['messages'], writer: JsonWriter): void {
-  let separator = '[';
-  let group: ChatRequest['messages'] = [];
-  let groupChars = 0;
-  const writeGroup = () => {
-    if (group.length === 0) return;
-    writer.json(`${separator}${JSON.stringify(group).slice(1, -1)}`);
-    separator = ',';
-    group = [];
-    groupChars = 0;
-  };
-  for (const message of messages) {
-    const chars = contentCharsOf([message]);
-    if (groupChars + chars > LONG_CHARS) writeGroup();
-    if (chars > LONG_CHARS) {
-      writer.json(separator);
-      writer.value(message);
-      separator = ',';
-    } else {
-      group.push(message);
-      groupChars += chars;
-    }
-  }
-  writeGroup();
-  writer.json(']');
 }
 
 /** Parses a call, but for its messages where a gateway has stated their position in a form that this release knows. */

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { JsonWriter } from './json-writer.ts';
 
 /** Written behind reserved bytes, into a buffer that has to grow. */
@@ -29,6 +29,30 @@ describe('a writer of JSON', () => {
       expect(written((writer) => writer.value(value)) === JSON.stringify(value)).toBe(true);
       expect(written((writer) => writer.value(value), 1_000_000) === JSON.stringify(value)).toBe(true);
     }
+  });
+
+  it('cuts no pair behind a lone surrogate either, wherever a chunk ends', () => {
+    for (const end of ['\ud800😀', '\ud800\ud800😀', '😀\udc00😀', '\ud800']) {
+      for (const before of [16_380, 16_381, 16_382, 16_383, 16_384]) {
+        const value = `${'x'.repeat(before)}${end}${'y'.repeat(20_000)}`;
+        expect(written((writer) => writer.value(value)) === JSON.stringify(value)).toBe(true);
+      }
+    }
+  });
+
+  it('writes many short values beside a long one together', () => {
+    const item = { type: 'text', text: 'a' };
+    const value = [
+      { content: [...Array.from({ length: 33_000 }, () => item), { ...item, text: 'x'.repeat(20_000) }], calls: Array.from({ length: 14_000 }, () => item) },
+    ];
+    const expected = JSON.stringify(value);
+    const stringify = vi.spyOn(JSON, 'stringify');
+    const json = written((writer) => writer.value(value));
+    const calls = stringify.mock.calls.length;
+    stringify.mockRestore();
+
+    expect(json === expected).toBe(true);
+    expect(calls).toBeLessThan(1_000);
   });
 
   it.each([1, 1_000, 1_000_000])('retains little more than what it has written, expecting %i bytes', (expectedBytes) => {

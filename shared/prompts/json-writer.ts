@@ -1,5 +1,7 @@
 /** Characters of a text that are written at once. Of a longer one `JSON.stringify` makes a text in parts, which is copied once more to be encoded. */
 const CHUNK_CHARS = 16 * 1024;
+/** Values without a long text that are written by one `JSON.stringify`: by one each they would take several times as long. */
+const MOST_TOGETHER = 64;
 /** The largest buffer, as a multiple of what was written into it, that is not copied to one of its size. */
 const MOST_RETAINED = 1.25;
 /** Of UTF-8, for a UTF-16 unit. */
@@ -34,10 +36,10 @@ export class JsonWriter {
 
   /** A value of strings, of lists and of objects without `toJSON` or absent fields. */
   value(value: unknown): void {
-    if (Array.isArray(value)) this.#list(value);
+    if (!hasLongText(value)) this.json(JSON.stringify(value));
+    else if (Array.isArray(value)) this.#list(value);
     else if (typeof value === 'object' && value !== null) this.#object(value as Record<string, unknown>);
-    else if (typeof value === 'string' && value.length > CHUNK_CHARS) this.#longText(value);
-    else this.json(JSON.stringify(value));
+    else this.#longText(String(value));
   }
 
   /** The buffer up to its end, with the reserved bytes. */
@@ -49,12 +51,26 @@ export class JsonWriter {
   }
 
   #list(values: readonly unknown[]): void {
-    this.json('[');
-    for (const [index, value] of values.entries()) {
-      if (index > 0) this.json(',');
+    let separator = '[';
+    let short: unknown[] = [];
+    const writeShort = () => {
+      if (short.length === 0) return;
+      this.json(`${separator}${JSON.stringify(short).slice(1, -1)}`);
+      separator = ',';
+      short = [];
+    };
+    for (const value of values) {
+      if (!hasLongText(value)) {
+        if (short.push(value) === MOST_TOGETHER) writeShort();
+        continue;
+      }
+      writeShort();
+      this.json(separator);
+      separator = ',';
       this.value(value);
     }
-    this.json(']');
+    writeShort();
+    this.json(separator === '[' ? '[]' : ']');
   }
 
   #object(members: Record<string, unknown>): void {
@@ -98,11 +114,22 @@ export class JsonWriter {
   }
 }
 
+function hasLongText(value: unknown): boolean {
+  if (typeof value === 'string') return value.length > CHUNK_CHARS;
+  if (Array.isArray(value)) return value.some(hasLongText);
+  return typeof value === 'object' && value !== null && Object.values(value).some(hasLongText);
+}
+
 /** Not between the two halves of a pair: each alone is written as an escape. */
 function endOfChunk(text: string, end: number): number {
-  return end < text.length && isHighSurrogate(text.charCodeAt(end - 1)) ? end + 1 : Math.min(end, text.length);
+  const isInPair = end < text.length && isHighSurrogate(text.charCodeAt(end - 1)) && isLowSurrogate(text.charCodeAt(end));
+  return isInPair ? end + 1 : Math.min(end, text.length);
 }
 
 function isHighSurrogate(unit: number): boolean {
   return unit >= 0xd800 && unit <= 0xdbff;
+}
+
+function isLowSurrogate(unit: number): boolean {
+  return unit >= 0xdc00 && unit <= 0xdfff;
 }
