@@ -79,7 +79,7 @@ function need(load, targets) {
 
 /**
  * One request at a time. The load of many comes first (`rounds.mjs`), at each target that is compared: a process that has not had it is measured while it
- * compiles, at up to three times its CPU.
+ * compiles.
  *
  * @param {string[]} targets
  * @returns {Need[]}

@@ -12,7 +12,7 @@ function usedOf(spend: string, period: string): string {
 /**
  * Reserves for all calls of a batch, or refuses them, in one statement. The rows of the keys are locked in the order of their ids, so that statements of
  * several processes wait for each other and never in a circle; whatever is decided is decided on locked rows, so that a limit holds between processes. Of the
- * calls of one key the cheapest come first: when one has no room, no later one has.
+ * calls of one key the cheapest come first: when one does not fit, no later one does.
  *
  * A call that has a reservation, or whose usage is in the ledger already, is repeated: nothing more is reserved. A limit with a period counts what was spent
  * in the present day, week or month (UTC); a window that begins in the future is of a clock that went back, and counts.
@@ -21,7 +21,7 @@ function usedOf(spend: string, period: string): string {
  *
  * Parameters are arrays of the same length: call ids, key ids, amounts, limits, periods ('' for none), milliseconds until the reservation lapses: by
  * the database's clock, which also decides that it has.
- * Returns for each call `reserved`; `occupied`: it would fit but for reservations; `no-room`; or `no-row`: the key has no row in key_spend yet.
+ * Returns for each call `reserved`; `occupied`: it would fit but for reservations; `no-capacity`; or `no-row`: the key has no row in key_spend yet.
  */
 export const reserveCalls: NamedStatement = {
   name: 'reserve-calls',
@@ -64,13 +64,13 @@ export const reserveCalls: NamedStatement = {
       when fits then 'reserved'
       when not has_row then 'no-row'
       when used - reserved < most and used - reserved + amount <= most then 'occupied'
-      else 'no-room'
+      else 'no-capacity'
     end as outcome from decided order by number`,
 };
 
 /**
  * Reserves for all calls of a batch, which are of one key and under one limit, or for none: half of what `reserveCalls` costs, since nothing is decided for each
- * call (ADR 164). None when their sum has no room, when the key has no row, or when one of them is repeated.
+ * call (ADR 164). None when their sum exceeds the limit, when the key has no row, or when one of them is repeated.
  *
  * Parameters: key id, call ids, amounts, milliseconds until each reservation lapses, the sum of the amounts, the limit, the period ('' for none).
  * Returns in one row whether all `fits`. Fails with 23505, and reserves nothing, where a call is asked twice at the same time.
@@ -85,7 +85,7 @@ export const reserveTogether: NamedStatement = {
     known as materialized (
       select l.key_id, ${usedOf('l', '$7::text')} as used from locked l
     ),
-    room as materialized (
+    fitting as materialized (
       select key_id from known where used < $6::bigint and used + $5::bigint <= $6::bigint
         and not exists (select from reservations where call_id = any ((select $2::text[])::text[]))
         and not exists (select from usage_ledger where generation_id = any ((select $2::text[])::text[]))
@@ -93,12 +93,12 @@ export const reserveTogether: NamedStatement = {
     made as (
       insert into reservations (call_id, key_id, amount_nano, until)
       select call_id, key_id, amount, now() + make_interval(secs => left_ms::float8 / 1000)
-      from room, unnest((select $2::text[]), (select $3::bigint[]), (select $4::bigint[])) as a (call_id, amount, left_ms)
+      from fitting, unnest((select $2::text[]), (select $3::bigint[]), (select $4::bigint[])) as a (call_id, amount, left_ms)
     ),
     counted as (
-      update key_spend s set reserved_nano = s.reserved_nano + $5::bigint from room where s.key_id = room.key_id
+      update key_spend s set reserved_nano = s.reserved_nano + $5::bigint from fitting where s.key_id = fitting.key_id
     )
-    select count(*) > 0 as fits from room`,
+    select count(*) > 0 as fits from fitting`,
 };
 
 /** Rows for keys that have none: nothing spent. */

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../clock.ts';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
-import type { Database } from '../storage/database.ts';
+import type { Database, NamedStatement } from '../storage/database.ts';
 import { isLockTimeout, sqlStateOf } from '../storage/transient-error.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -48,10 +48,15 @@ export interface AskedReservation {
 interface Waiting {
   asked: AskedReservation;
   tries: number;
-  /** Tries at which reservations alone left no room. */
+  /** Tries at which reservations alone left no capacity. */
   occupiedTries: number;
   resolve(): void;
   reject(error: SwitchyardError): void;
+}
+
+/** Of a batch: nothing more is sent for it once it is refused, since the database did not answer in time. */
+interface BatchState {
+  isRefused: boolean;
 }
 
 interface ReservationsDeps {
@@ -72,7 +77,7 @@ export class Reservations {
   readonly #deps: ReservationsDeps;
   readonly #answerMs: number;
   #waiting: Waiting[] = [];
-  /** Found no room for reservations, and are tried again together. */
+  /** Found their limit taken by reservations, and are tried again together. */
   #occupied: Waiting[] = [];
   #occupiedTimer: NodeJS.Timeout | null = null;
   #isScheduled = false;
@@ -83,8 +88,8 @@ export class Reservations {
   /** Statements that did not answer in time, by call: a release that overtakes one would release nothing. */
   readonly #unanswered = new Map<string, Promise<unknown>>();
   readonly #keysWithRow = new Set<string>();
-  /** Whose last batch had room for all of its calls. A part of `#keysWithRow`. */
-  readonly #keysWithRoom = new Set<string>();
+  /** Whose last batch was reserved for as a whole. Emptied with `#keysWithRow`. */
+  readonly #keysWithCapacity = new Set<string>();
   #isStopped = false;
 
   constructor(deps: ReservationsDeps) {
@@ -93,7 +98,7 @@ export class Reservations {
   }
 
   /**
-   * Resolves once credit is reserved; idempotent by call id. Where reservations alone leave no room it is tried again for half a second.
+   * Resolves once credit is reserved; idempotent by call id. Where reservations alone leave no capacity it is tried again for half a second.
    * @throws `router.payment_required` without enough credit, `service.not_ready` when the database can't say in time: then nothing is reserved, or it is
    *   released as soon as the database is back, unless the call is asked again
    */
@@ -155,10 +160,12 @@ export class Reservations {
   }
 
   async #reserveBatch(batch: readonly Waiting[]): Promise<void> {
-    const statement = this.#outcomesOf(batch, performance.now() + this.#answerMs);
+    const state: BatchState = { isRefused: false };
+    const statement = this.#outcomesOf(batch, state);
     try {
       const late = () => {
-        throw new SwitchyardError('service.no_answer', 'the database did not answer in time');
+        state.isRefused = true;
+        throw noAnswer();
       };
       const outcomes = await within(this.#answerMs, statement, late);
       for (const [index, waiting] of batch.entries()) this.#settle(waiting, outcomes[index]);
@@ -180,49 +187,55 @@ export class Reservations {
     this.#unanswered.set(callId, ended);
   }
 
-  /** A statement that waited too long for a key's row is sent again while there is time. @param untilMs of the monotonic clock */
-  async #outcomesOf(batch: readonly Waiting[], untilMs: number): Promise<string[]> {
+  /** A statement that waited too long for a key's row is sent again while there is time. */
+  async #outcomesOf(batch: readonly Waiting[], state: BatchState): Promise<string[]> {
     for (;;) {
       try {
-        return await this.#ask(batch);
+        return await this.#ask(batch, state);
       } catch (error) {
-        if (!isLockTimeout(error) || performance.now() >= untilMs) throw error;
+        if (!isLockTimeout(error)) throw error;
       }
     }
   }
 
-  async #ask(batch: readonly Waiting[]): Promise<string[]> {
-    const { database, clock = systemClock } = this.#deps;
+  async #query<Row extends object>(state: BatchState, statement: NamedStatement, parameters: readonly unknown[]): Promise<Row[]> {
+    if (state.isRefused) throw noAnswer();
+    const { rows } = await this.#deps.database.query<Row>(statement, parameters);
+    return rows;
+  }
+
+  async #ask(batch: readonly Waiting[], state: BatchState): Promise<string[]> {
+    const { clock = systemClock } = this.#deps;
     const asked = batch.map((waiting) => waiting.asked);
     const unknown = [...new Set(asked.map(({ keyId }) => keyId))].filter((keyId) => !this.#keysWithRow.has(keyId));
     if (unknown.length > 0) {
-      await database.query(beginSpend, [unknown]);
+      await this.#query(state, beginSpend, [unknown]);
       if (this.#keysWithRow.size + unknown.length > MAX_KNOWN_KEYS) {
         this.#keysWithRow.clear();
-        this.#keysWithRoom.clear();
+        this.#keysWithCapacity.clear();
       }
       for (const keyId of unknown) this.#keysWithRow.add(keyId);
     }
     const nowMs = clock.nowMs();
-    const lefts = asked.map(({ deadlineAtMs }) => Math.max(0, Math.round(deadlineAtMs - nowMs)) + LAPSE_AFTER_MS);
-    if (await this.#reserveTogether(asked, lefts)) return asked.map(() => 'reserved');
-    const { rows } = await database.query<{ outcome: string }>(reserveCalls, [
+    const lapsesInMs = asked.map(({ deadlineAtMs }) => Math.max(0, Math.round(deadlineAtMs - nowMs)) + LAPSE_AFTER_MS);
+    if (await this.#reserveTogether(asked, lapsesInMs, state)) return asked.map(() => 'reserved');
+    const rows = await this.#query<{ outcome: string }>(state, reserveCalls, [
       asked.map(({ callId }) => callId),
       asked.map(({ keyId }) => keyId),
       asked.map(({ amountNano }) => amountNano),
       asked.map(({ limitNano }) => limitNano),
       asked.map(({ limitReset }) => limitReset ?? ''),
-      lefts,
+      lapsesInMs,
     ]);
-    for (const { keyId } of asked) this.#keysWithRoom.add(keyId);
-    for (const [index, { keyId }] of asked.entries()) if (rows[index]?.outcome !== 'reserved') this.#keysWithRoom.delete(keyId);
+    for (const { keyId } of asked) this.#keysWithCapacity.add(keyId);
+    for (const [index, { keyId }] of asked.entries()) if (rows[index]?.outcome !== 'reserved') this.#keysWithCapacity.delete(keyId);
     return rows.map(({ outcome }) => outcome);
   }
 
   /** Whether all have a reservation now. False: none has got one, and what each call gets has to be decided. */
-  async #reserveTogether(asked: readonly AskedReservation[], lefts: readonly number[]): Promise<boolean> {
+  async #reserveTogether(asked: readonly AskedReservation[], lapsesInMs: readonly number[], state: BatchState): Promise<boolean> {
     const [first] = asked;
-    if (first === undefined || !this.#keysWithRoom.has(first.keyId)) return false;
+    if (first === undefined || !this.#keysWithCapacity.has(first.keyId)) return false;
     const { keyId, limitNano, limitReset } = first;
     if (!asked.every((one) => one.keyId === keyId && one.limitNano === limitNano && one.limitReset === limitReset)) return false;
     const amounts = asked.map(({ amountNano }) => amountNano);
@@ -231,7 +244,7 @@ export class Reservations {
     if (!Number.isSafeInteger(sum)) return false;
     const ids = asked.map(({ callId }) => callId);
     try {
-      const { rows } = await this.#deps.database.query<{ fits: boolean }>(reserveTogether, [keyId, ids, amounts, lefts, sum, limitNano, limitReset ?? '']);
+      const rows = await this.#query<{ fits: boolean }>(state, reserveTogether, [keyId, ids, amounts, lapsesInMs, sum, limitNano, limitReset ?? '']);
       return rows[0]?.fits === true;
     } catch (error) {
       if (sqlStateOf(error) !== UNIQUE_VIOLATION) throw error;
@@ -268,7 +281,7 @@ export class Reservations {
   async #releaseBatch(): Promise<void> {
     try {
       await within(this.#answerMs, this.#sendReleases(), () => {
-        throw new SwitchyardError('service.no_answer', 'the database did not answer in time');
+        throw noAnswer();
       });
     } catch (error) {
       this.#deps.log.warn({ err: error, calls: this.#releases.size }, 'reservations of calls that were not sent could not be released yet');
@@ -295,4 +308,8 @@ export class Reservations {
   #unavailable(cause: unknown): SwitchyardError {
     return new SwitchyardError('service.not_ready', 'Credit can not be checked now', { cause, details: { retryAfterMs: RETRY_AFTER_MS } });
   }
+}
+
+function noAnswer(): SwitchyardError {
+  return new SwitchyardError('service.no_answer', 'the database did not answer in time');
 }

@@ -58,7 +58,7 @@ export function reservationCases(name: string, open: () => Promise<{ database: D
       expect(await reservedOf()).toEqual({ sum: 1_000, rows: 10, amount: 1_000 });
     });
 
-    it('DESIGN 8: no more than the limit is reserved by batches that have room or have none as a whole', async () => {
+    it('DESIGN 8: no more than the limit is reserved by batches that fit, or do not, as a whole', async () => {
       const processes = [process(), process(), process()];
       for (const [index, one] of processes.entries()) await one.reserve(asked(`first ${index}`));
       const outcomes = await Promise.all(
@@ -75,7 +75,7 @@ export function reservationCases(name: string, open: () => Promise<{ database: D
       expect(await reservedOf()).toEqual({ sum: 1_000, rows: 10, amount: 1_000 });
     });
 
-    it('reserves once for a call that comes twice in a tick, or at two processes, while its key has room', async () => {
+    it('reserves once for a call that comes twice in a tick, or at two processes, while its key has capacity', async () => {
       const [one, other] = [process(), process()];
       await Promise.all([one.reserve(asked('first')), other.reserve(asked('second'))]);
       const same = [one, one, other].map((reservations) => outcomeOf(reservations.reserve(asked('same'))));
@@ -94,14 +94,14 @@ export function reservationCases(name: string, open: () => Promise<{ database: D
       expect(new Set((await Promise.all(rounds)).flat())).toEqual(new Set(['reserved']));
     });
 
-    it('leaves room for what is cheap when a dear call of the same tick has none', async () => {
+    it('leaves capacity for what is cheap when a dear call of the same tick does not fit', async () => {
       const reservations = process();
       const amounts = [600, 2_000, 300];
       const outcomes = await Promise.all(amounts.map((amountNano, index) => outcomeOf(reservations.reserve(asked(`c${index}`, { amountNano })))));
       expect(outcomes).toEqual(['reserved', 'router.payment_required', 'reserved']);
     });
 
-    it('reserves once per call, also when a call comes twice in a tick, or when the key has no more room', async () => {
+    it('reserves once per call, also when a call comes twice in a tick, or when the key has no more capacity', async () => {
       const [one, other] = [process(), process()];
       const full = { amountNano: 1_000 };
       expect(await Promise.all([one, one, other].map((reservations) => outcomeOf(reservations.reserve(asked('same', full)))))).toContain('reserved');
@@ -152,6 +152,14 @@ export function reservationCases(name: string, open: () => Promise<{ database: D
       expect(await outcomeOf(reservations.reserve(asked('second', { limitReset })))).toBe(outcome);
     });
 
+    it('decides on each of two calls of one tick by its own period, when the reset of its key was changed between them', async () => {
+      const reservations = process();
+      await reservations.reserve(asked('first', { amountNano: 0 }));
+      await spent('total_nano = 950');
+      const calls = [asked('changed', { limitReset: 'daily' }), asked('unchanged')];
+      expect(await Promise.all(calls.map((call) => outcomeOf(reservations.reserve(call))))).toEqual(['reserved', 'router.payment_required']);
+    });
+
     it('refuses a call that costs nothing once the limit is reached, and every call of a limit of 0', async () => {
       const reservations = process();
       await reservations.reserve(asked('first', { amountNano: 0 }));
@@ -173,7 +181,7 @@ export function reservationCases(name: string, open: () => Promise<{ database: D
     it('waits a moment for credit that only reservations occupy, since the ledger settles those of ended calls', async () => {
       const one = process();
       await one.reserve(asked('ended', { amountNano: 900 }));
-      // A tick of its own, in which the statement that finds no room runs before the release.
+      // A tick of its own, in which the statement that finds no capacity runs before the release.
       await new Promise((resolve) => setImmediate(resolve));
       const next = outcomeOf(one.reserve(asked('next', { amountNano: 900 })));
       one.release('ended', 'k');

@@ -7,13 +7,10 @@ import { corkForTick } from './cork-for-tick.ts';
 import { Increments } from './increments.ts';
 import { fromRedis, toRedis } from './redis-text.ts';
 import { acquireSlots, addToCounters, type Script } from './scripts.ts';
-import { SlotChanges } from './slot-changes.ts';
+import { MAX_OWNERS, SlotChanges } from './slot-changes.ts';
 
 /** More means that Redis does not keep up. */
 const MAX_IN_FLIGHT = 10_000;
-
-/** Owners in one command: Redis does nothing else meanwhile. */
-const MAX_OWNERS = 500;
 
 /** Redis takes integers; larger ones lose precision in a double. */
 const MAX_LIFETIME_MS = 1e15;
@@ -38,7 +35,7 @@ class RedisCache implements Cache {
   readonly #increments = new Increments((keys, parameters) => inTime(this.#run<string[]>(addToCounters, keys, parameters)));
   readonly #slots = new SlotChanges({
     acquire: (key, limit, lifetimeMs, owners) => inTime(this.#run<number[]>(acquireSlots, [key], [limit, lifetimeMs, ...owners])),
-    release: (key, owners) => inTime(this.#redis.zrem(key, ...owners)),
+    release: async (key, owners) => inTime(this.#redis.zrem(key, ...owners)),
   });
   #inFlight = 0;
   #closing: Promise<void> | null = null;

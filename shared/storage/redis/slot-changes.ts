@@ -26,7 +26,7 @@ interface Commands {
 }
 
 /** More owners than this are several commands: Redis does nothing else while one runs. */
-const MAX_OWNERS = 500;
+export const MAX_OWNERS = 500;
 
 /**
  * Slots that are acquired in one tick of the event loop are one command for each key, and those that are released another: a command of its own for each call

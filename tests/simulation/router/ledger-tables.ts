@@ -137,7 +137,7 @@ export class LedgerTables {
       sums.set(key, sum);
       const fits = isRepeated || (row !== undefined && used < limit && used + sum <= limit);
       const isOccupied = spent < limit && spent + amount <= limit;
-      outcomes[number] = { outcome: fits ? 'reserved' : row === undefined ? 'no-row' : isOccupied ? 'occupied' : 'no-room' };
+      outcomes[number] = { outcome: fits ? 'reserved' : row === undefined ? 'no-row' : isOccupied ? 'occupied' : 'no-capacity' };
       if (!fits || isRepeated || row === undefined || this.reservations.has(callId)) continue;
       this.#state.reservations.set(callId, { call_id: callId, key_id: key, amount_nano: amount, untilMs: nowMs + (lefts[number] as number) });
       row.reserved_nano += amount;
