@@ -217,7 +217,7 @@ describe('dispatches that come at once', () => {
     const dispatch = (messageId: string) =>
       receivers.get('offer.router.call')?.(null, {
         reply: `_INBOX.x.${Date.now() + (pausedMs > 0 ? -pausedMs : workedMs)}.${messageId}`,
-        string: () => '{}',
+        data: Buffer.from('{}'),
       } as unknown as Msg);
     /** In answer to the last pull. */
     const deliver = (sequence: number) =>
