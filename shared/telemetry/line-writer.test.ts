@@ -116,35 +116,6 @@ describe('a line', () => {
     expect(readFileSync(path, 'utf8')).toBe(writes.join(''));
   });
 
-  it('that may wait is rendered when it is written, in its place', async () => {
-    const rendered: string[] = [];
-    const render = (text: string) => () => {
-      rendered.push(text);
-      return line('info', text);
-    };
-    writer.writeSoon(render('one'));
-    writer.write(line('info', 'two'));
-    writer.writeSoon(render('three'));
-    expect(rendered).toEqual(['one']);
-    vi.advanceTimersByTime(20);
-    expect(writes).toEqual([line('info', 'one') + line('info', 'two') + line('info', 'three')]);
-    expect(rendered).toEqual(['one', 'three']);
-    await writer.end();
-  });
-
-  it('at warn is written behind those that are not rendered', async () => {
-    writer.writeSoon(() => line('info', 'one'));
-    writer.write(line('warn', 'two'));
-    expect(writes).toEqual([line('info', 'one') + line('warn', 'two')]);
-    await writer.end();
-  });
-
-  it('waits no more once forty are not rendered', async () => {
-    for (let index = 0; index < 40; index += 1) writer.writeSoon(() => line('info', `${index}`));
-    expect(writes).toEqual([Array.from({ length: 40 }, (_, index) => line('info', `${index}`)).join('')]);
-    await writer.end();
-  });
-
   it('waits no more once there are 16 KiB', async () => {
     const long = line('info', 'x'.repeat(1_000));
     for (let index = 0; index < 16; index += 1) writer.write(long);
@@ -163,12 +134,9 @@ describe('a line', () => {
     writer.write(line('info', 'one'));
     await writer.end();
     expect(readFileSync(path, 'utf8')).toBe(line('info', 'one'));
-    const exiting = lineWriter({ fd: openSync(path, 'w'), service: 'test' });
-    exiting.write(line('info', 'two'));
-    exiting.writeSoon(() => line('info', 'three'));
+    lineWriter({ fd: openSync(path, 'w'), service: 'test' }).write(line('info', 'two'));
     // Nothing that is asynchronous is sure to be done behind it.
     exit();
-    exiting.writeSoon(() => line('info', 'four'));
-    expect(readFileSync(path, 'utf8')).toBe(line('info', 'two') + line('info', 'three') + line('info', 'four'));
+    expect(readFileSync(path, 'utf8')).toBe(line('info', 'two'));
   });
 });

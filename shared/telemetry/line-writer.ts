@@ -9,9 +9,8 @@ const MAX_WAITING_BYTES = 1_048_576;
  * core of this process.
  */
 const HELD_MS = 20;
-/** Held lines are written before their time beyond either. */
+/** Held lines are written before their time beyond it. */
 const MAX_HELD_CHARACTERS = 16_384;
-const MAX_UNRENDERED = 40;
 /** As pino begins the line. */
 const HELD_LEVELS = /^\{"level":"(trace|debug|info)"/;
 
@@ -23,8 +22,6 @@ const AT_EXIT_PAUSE_MS = 10;
 /** Writes log lines without blocking. */
 export interface LineWriter {
   write(line: string): void;
-  /** A line at `info` or below, with its line end. @param render called when it is written, once, behind the lines before it */
-  writeSoon(render: () => string): void;
   /** Flushes, then closes the descriptor. */
   end(): Promise<void>;
 }
@@ -79,18 +76,10 @@ export function lineWriter({ fd, service, shape = (line) => line, onDrop = () =>
   stream.on('error', ignore);
 
   let held = '';
-  /** Behind `held`. */
-  let unrendered: (() => string)[] = [];
   let timer: NodeJS.Timeout | null = null;
-  const render = () => {
-    const rendered = unrendered;
-    unrendered = [];
-    for (const one of rendered) held += shape(one());
-  };
   const takeHeld = () => {
     if (timer !== null) clearTimeout(timer);
     timer = null;
-    render();
     const lines = held;
     held = '';
     return lines;
@@ -124,15 +113,8 @@ export function lineWriter({ fd, service, shape = (line) => line, onDrop = () =>
   return {
     write: (line) => {
       if (exitUntilMs !== null) return writeAtExit(shape(line));
-      render();
       held += shape(line);
       if (held.length > MAX_HELD_CHARACTERS || !HELD_LEVELS.test(line)) flush();
-      else timer ??= setTimeout(flush, HELD_MS).unref();
-    },
-    writeSoon: (one) => {
-      if (exitUntilMs !== null) return writeAtExit(shape(one()));
-      unrendered.push(one);
-      if (unrendered.length >= MAX_UNRENDERED) flush();
       else timer ??= setTimeout(flush, HELD_MS).unref();
     },
     end: () => {

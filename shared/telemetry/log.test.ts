@@ -1,4 +1,4 @@
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { createLog, logAbout, silentLog } from './log.ts';
 
 function recording(level: string | null) {
@@ -69,35 +69,6 @@ it.each([
   for (const name of order) log[name]({}, 'a line');
 
   expect(lines.map((line) => line.level)).toEqual(order.slice(from));
-});
-
-it('renders a line at info that has no objects when it is written, with the time of its event', () => {
-  vi.useFakeTimers({ toFake: ['Date'], now: 1_000 });
-  try {
-    const lines: Record<string, unknown>[] = [];
-    const waiting: (() => string)[] = [];
-    const output = { write: (line: string) => void lines.push(JSON.parse(line)), writeSoon: (render: () => string) => void waiting.push(render) };
-    const log = createLog({ level: 'info', service: 'test', output });
-    log.info({ call_id: 'gen-1', api_key: 'hush', absent: undefined }, 'from https://u:hush@host');
-    log.debug({}, 'unseen');
-    log.info({ nested: {} }, 'an object may change');
-    log.warn({ call_id: 'gen-2' }, 'never waits');
-    expect(lines.map(({ msg }) => msg)).toEqual(['an object may change', 'never waits']);
-    vi.setSystemTime(2_000);
-    expect(waiting.map((render) => JSON.parse(render()))).toEqual([
-      {
-        level: 'info',
-        time: '1970-01-01T00:00:01.000Z',
-        service: 'test',
-        pid: process.pid,
-        call_id: 'gen-1',
-        api_key: '[redacted]',
-        msg: 'from https://[redacted]@host',
-      },
-    ]);
-  } finally {
-    vi.useRealTimers();
-  }
 });
 
 it('writes one JSON object a line, with time, service and process', () => {

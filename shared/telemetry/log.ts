@@ -1,7 +1,6 @@
 import { isatty } from 'node:tty';
 import { pino, stdTimeFunctions } from 'pino';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
-import { flatLine, isFlat, lineBase } from './flat-line.ts';
 import { type LineWriter, lineWriter } from './line-writer.ts';
 import { logLevelOf, type logLevels } from './log-levels.ts';
 import { maskUrl, redactSecrets } from './redact.ts';
@@ -11,7 +10,7 @@ const STDERR = 2;
 
 type Write = (fields: Record<string, unknown>, message: string) => void;
 
-/** The logging port. Ids go into fields, which must not be changed afterwards; customer text is never logged. */
+/** The logging port. Ids go into fields; customer text is never logged. */
 export interface Log {
   trace: Write;
   debug: Write;
@@ -40,8 +39,8 @@ export interface LogOptions {
   service: string;
   /** `text` or `json`, in any case; null or absent: text when stderr is a terminal. */
   format?: string | null;
-  /** Default: stderr. Without `writeSoon` each line is rendered at once; what that gets is always JSON. */
-  output?: Pick<LineWriter, 'write'> & Partial<Pick<LineWriter, 'writeSoon'>>;
+  /** Default: stderr. */
+  output?: Pick<LineWriter, 'write'>;
   /** Called for each line that a slow stderr dropped. */
   onDrop?: () => void;
 }
@@ -52,7 +51,7 @@ export interface LogOptions {
  */
 export function createLog({ level, service, format = null, onDrop = () => {}, output }: LogOptions): ProcessLog {
   const shape = isText(format, output === undefined && isatty(STDERR)) ? textLine : asItIs;
-  const writer = output === undefined ? lineWriter({ fd: STDERR, service, shape, onDrop }) : { ...output, write: (line: string) => output.write(shape(line)) };
+  const writer = output === undefined ? lineWriter({ fd: STDERR, service, shape, onDrop }) : { write: (line: string) => output.write(shape(line)) };
   const logger = pino(
     {
       level: levelOf(level ?? DEFAULT_LEVEL),
@@ -69,21 +68,11 @@ export function createLog({ level, service, format = null, onDrop = () => {}, ou
     (fields, message) => {
       if (logger.isLevelEnabled(name)) logger[name](redactSecrets(fields), maskUrl(message));
     };
-  const base = lineBase(service);
-  /** A line that waits is rendered with those that wait: one by one, its code and its text are cold each time (ADR 152). */
-  const soon =
-    (name: Level): Write =>
-    (fields, message) => {
-      if (!logger.isLevelEnabled(name)) return;
-      if (writer.writeSoon === undefined || !isFlat(fields)) return logger[name](redactSecrets(fields), maskUrl(message));
-      const atMs = Date.now();
-      writer.writeSoon(() => flatLine({ level: name, atMs, base, fields, message: maskUrl(message) }));
-    };
   const writes = (level: Level) => logger.isLevelEnabled(level);
   const setLevel = (next: string) => {
     logger.level = levelOf(next);
   };
-  return { trace: soon('trace'), debug: soon('debug'), info: soon('info'), warn: at('warn'), error: at('error'), writes, setLevel };
+  return { trace: at('trace'), debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error'), writes, setLevel };
 }
 
 /** Adds fields to every line, such as the ids of a call. @param about called per line */

@@ -49,12 +49,6 @@ export function redactSecrets(value: unknown, limits: RedactLimits = LOG_LIMITS)
   return copyOf(value, { limits, nodesLeft: limits.nodes, path: new Set() });
 }
 
-/** The same of one field of a line that is no object. */
-export function redactPlain<Value extends string | number | boolean | null | undefined>(key: string, value: Value): Value | string {
-  if (isSecret(key, value)) return MASK;
-  return typeof value === 'string' ? shorten(maskUrl(value), LOG_LIMITS) : value;
-}
-
 interface Walk {
   limits: RedactLimits;
   nodesLeft: number;
@@ -67,7 +61,7 @@ function copyOf(value: unknown, walk: Walk): unknown {
   if (walk.nodesLeft < 0) return '[too much]';
   switch (typeof value) {
     case 'string':
-      return shorten(maskUrl(value), walk.limits);
+      return shorten(maskUrl(value), walk);
     case 'bigint':
     case 'symbol':
       return String(value);
@@ -147,7 +141,7 @@ function oneError(error: Error, walk: Walk): Record<string, unknown> {
   const code = 'code' in error && (typeof error.code === 'string' || typeof error.code === 'number') ? { code: error.code } : {};
   const details = 'details' in error ? { details: copyOf(error.details, walk) } : {};
   const errors = error instanceof AggregateError ? { errors: error.errors.slice(0, MAX_CAUSES).map((one) => copyOf(one, walk)) } : {};
-  const shown = (text: string) => shorten(maskUrl(withoutQuotes(error, text)), walk.limits);
+  const shown = (text: string) => shorten(maskUrl(withoutQuotes(error, text)), walk);
   return { name: error.name, ...code, message: shown(error.message), ...details, ...errors, stack: shown(error.stack ?? '') };
 }
 
@@ -156,6 +150,6 @@ function withoutQuotes(error: Error, text: string): string {
   return error instanceof TypeError ? text.replace(QUOTED_HEADER, '"…" is an invalid header value') : text;
 }
 
-function shorten(text: string, { characters }: RedactLimits): string {
+function shorten(text: string, { limits: { characters } }: Walk): string {
   return text.length <= characters ? text : `${text.slice(0, characters)}… (${text.length} characters)`;
 }
