@@ -1,8 +1,9 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { HttpClient, HttpExchange } from './client.ts';
 import { openOutbound } from './outbound.ts';
 
@@ -192,6 +193,20 @@ describe('a client of one server', () => {
     await exchange.begun();
     exchange.abort(left);
     expect(connections).toBe(2);
+  });
+
+  it('begins no connection for a request whose abort has closed its own', async () => {
+    const begun = vi.fn();
+    subscribe('net.client.socket', begun);
+    onTestFinished(() => void unsubscribe('net.client.socket', begun));
+    answer = (response) => response.write('a');
+    const exchange = post();
+    expect(await firstRead(exchange)).toBe('a');
+    exchange.abort(left);
+    await vi.waitFor(() => expect(open).toBe(0), WAIT);
+    answer = (response) => response.end('b');
+    await post().begun();
+    expect(begun).toHaveBeenCalledTimes(2);
   });
 
   it.each([

@@ -2,7 +2,7 @@ import { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { buildConnector, Client, type Dispatcher } from 'undici';
 import { type ConnectionLimits, openConnections } from './connections.ts';
-import { Exchange } from './exchange.ts';
+import { ABORTED, Exchange } from './exchange.ts';
 
 /** undici's pool retains a body up to this size until the response ends; a larger one only until it is sent. */
 const MAX_RETAINED_BYTES = 16 * 1024;
@@ -57,12 +57,14 @@ function connectionFor(origin: URL, options: object, connect: buildConnector.con
   const client = new Client(origin, {
     ...options,
     connect: (target, callback) => {
+      // undici would connect again for a request whose abort has closed its connection.
+      if (exchange?.hasFailed === true) return queueMicrotask(() => callback(ABORTED, null));
       let isOver = () => {};
       const socket: unknown = connect(target, (...result) => {
         isOver();
         callback(...result);
       });
-      if (socket instanceof Socket) isOver = exchange?.connecting(() => socket.destroy(new Error('the request was aborted while connecting'))) ?? isOver;
+      if (socket instanceof Socket) isOver = exchange?.connecting(() => socket.destroy(ABORTED)) ?? isOver;
     },
   });
   const dispatch = client.dispatch.bind(client);

@@ -6,6 +6,9 @@ const MAX_UNREAD_BYTES = 256 * 1024;
 const RELEASE_MAX_BYTES = 64 * 1024;
 const RELEASE_MAX_MS = 1_000;
 
+/** Given to undici and to sockets, and shown to nobody: one for all, since Node reads the stack of each error that it closes a socket with. */
+export const ABORTED = new Error('the request was aborted');
+
 type Headers = Record<string, string | string[] | undefined>;
 
 /** @returns false when no more is wanted */
@@ -44,6 +47,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
     return new Promise((resolve, reject) => {
       this.#head = { resolve, reject };
     });
+  }
+
+  /** By the network, or by `abort`. */
+  get hasFailed(): boolean {
+    return this.#failure !== null;
   }
 
   get status(): number {
@@ -93,7 +101,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#fail(reason);
     if (this.#hasEnded) return;
     this.#stopConnecting?.();
-    controller?.abort(new Error('the request was aborted'));
+    controller?.abort(ABORTED);
   }
 
   /** Registers a connect made for this request alone. @param stop cancels it @returns to be called once connecting is over */
@@ -107,7 +115,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     // An abort while the request was queued takes effect here.
-    if (this.#failure !== null) controller.abort(new Error('the request was aborted'));
+    if (this.#failure !== null) controller.abort(ABORTED);
     else this.#controller = controller;
   }
 

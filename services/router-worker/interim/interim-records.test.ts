@@ -103,6 +103,31 @@ describe('the interim record of a running call', () => {
     await vi.waitFor(async () => expect(await under.find('gen-bad')).not.toBeNull(), WAIT);
   });
 
+  it('is made in more than one turn of the event loop when many are due at once, and not written once its call has ended', async () => {
+    let turns = 0;
+    let turn = setImmediate(function next() {
+      turns += 1;
+      turn = setImmediate(next);
+    });
+    onTestFinished(() => clearImmediate(turn));
+    const madeIn: number[][] = [];
+    const ids = Array.from({ length: 40 }, (_, index) => `gen-${index + 10}`);
+    const ends = ids.map((id, index) =>
+      interims.follow(id, () => {
+        if (index === 0) madeIn.push([]);
+        madeIn.at(-1)?.push(turns);
+        if (index === 39 && madeIn.length > 1) ends[0]?.();
+        return readRecordOf(id).record;
+      }),
+    );
+    await vi.waitFor(async () => expect(await recordsOf()).toHaveLength(39), WAIT);
+    expect(await interims.find('gen-10')).toBeNull();
+    const [first] = madeIn;
+    expect(first).toHaveLength(40);
+    expect(new Set(first).size).toBeGreaterThan(1);
+    for (const end of ends) end();
+  });
+
   it('is written with the next ones when the database was away', async () => {
     let isAway = true;
     const query: Database['query'] = (statement, parameters) => {

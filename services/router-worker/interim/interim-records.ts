@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type UsageRecord, usageRecord, usageRecordText } from '#bus/messages/usage.ts';
 import { jsonIn } from '#shared/json-in.ts';
 import type { Queryable } from '#shared/storage/database.ts';
@@ -13,6 +14,8 @@ const LOOKS_PER_RECORD = 5;
 const VALID_MS = 30_000;
 /** Per statement. */
 const MAX_BATCH = 500;
+/** Made in one turn of the event loop. Calls that begin together are due together, and their tokens would wait for all records. */
+const MAX_PER_TURN = 16;
 
 interface Followed {
   callId: string;
@@ -24,6 +27,11 @@ interface Followed {
   left: number;
   /** Whether it was logged that its record could not be made. */
   isFaulty: boolean;
+}
+
+interface Due {
+  followed: Followed;
+  record: UsageRecord;
 }
 
 interface InterimDeps {
@@ -81,12 +89,9 @@ export class InterimRecords {
   async #look(): Promise<void> {
     if (this.#isWriting) return;
     this.#isWriting = true;
-    const due: UsageRecord[] = [];
+    let due: Due[] = [];
     try {
-      for (const followed of this.#followed) {
-        const record = this.#dueIn(followed);
-        if (record !== null) due.push(record);
-      }
+      due = await this.#due();
       for (let at = 0; at < due.length; at += MAX_BATCH) await this.#write(due.slice(at, at + MAX_BATCH)); // no fail point: inside
       if (due.length > 0) this.#onSuccess('write');
     } catch (error) {
@@ -94,6 +99,21 @@ export class InterimRecords {
     } finally {
       this.#isWriting = false;
     }
+  }
+
+  /** Of calls that have not ended meanwhile. */
+  async #due(): Promise<Due[]> {
+    const due: Due[] = [];
+    let made = 0;
+    for (const followed of this.#followed) {
+      followed.left -= 1;
+      if (followed.left > 0) continue;
+      const record = this.#recordOf(followed);
+      if (record !== null) due.push({ followed, record });
+      made += 1;
+      if (made % MAX_PER_TURN === 0) await nextTurn();
+    }
+    return due.filter(({ followed }) => this.#followed.has(followed));
   }
 
   /** A database that is away is reported elsewhere. One that refuses the statement, for its schema or a permission, is an error, logged once until the statement succeeds. */
@@ -111,9 +131,9 @@ export class InterimRecords {
   }
 
   /** Null: not at this look. A record that can't be made is tried again at the next one. */
-  #dueIn(followed: Followed): UsageRecord | null {
+  #recordOf(followed: Followed): UsageRecord | null {
     try {
-      return dueIn(followed);
+      return recordOf(followed);
     } catch (error) {
       const message = 'what a running call has used could not be recorded: if its worker dies, the call may not be billed';
       if (!followed.isFaulty) this.#deps.log.error({ err: error, call_id: followed.callId }, message);
@@ -122,17 +142,15 @@ export class InterimRecords {
     }
   }
 
-  async #write(records: readonly UsageRecord[]): Promise<void> {
-    const ids = records.map(({ generationId }) => generationId);
+  async #write(due: readonly Due[]): Promise<void> {
+    const ids = due.map(({ record }) => record.generationId);
     // no fail point, because the next look writes the same row again
-    await this.#deps.database.query(WRITE_INTERIM, [ids, records.map(usageRecordText).join('\n'), VALID_MS]);
+    await this.#deps.database.query(WRITE_INTERIM, [ids, due.map(({ record }) => usageRecordText(record)).join('\n'), VALID_MS]);
   }
 }
 
 /** Null: not at this look. @throws for a record whose text the database or the ledger would refuse, such as one with a cost of NaN */
-function dueIn(followed: Followed): UsageRecord | null {
-  followed.left -= 1;
-  if (followed.left > 0) return null;
+function recordOf(followed: Followed): UsageRecord | null {
   followed.left = 1;
   const record = followed.recordOf();
   if (record === null) return null;
