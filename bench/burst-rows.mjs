@@ -1,4 +1,5 @@
 import { plain } from './comparison.mjs';
+import { needStreams } from './needs.mjs';
 
 /** @typedef {import('./rows.mjs').Figures} Figures */
 
@@ -7,7 +8,7 @@ export const burstRows = [
   {
     name: 'bursts',
     title: '200 streams that begin within 100 ms, beside 200 others: first token',
-    needs: ['bare-hop', 'switchyard'].map((target) => ({ target, load: 'bursts' })),
+    needs: needStreams('bursts', ['bare-hop', 'switchyard']),
     compare: (figures) => [
       againstBareHop(figures, 'firstTokenP50Ms', { what: 'p50', bar: 1.3, aim: 1 }),
       againstBareHop(figures, 'firstTokenP99Ms', { what: 'p99', bar: 1.5, aim: 1 }),
@@ -16,7 +17,7 @@ export const burstRows = [
   {
     name: 'leaving-at-once',
     title: '50 clients of 200 that leave at once',
-    needs: ['raw-proxy', 'switchyard'].map((target) => ({ target, load: 'leavingAtOnce' })),
+    needs: needStreams('leavingAtOnce', ['raw-proxy', 'switchyard']),
     compare: (figures) => [
       plain('aborts seen upstream', '%', figures.least('switchyard', 'leavingAtOnce', 'seenPercent'), { bar: 100, aim: null, sense: 'at least' }),
       plain('p99', 'ms', figures.median('switchyard', 'leavingAtOnce', 'p99Ms'), { bar: 50, aim: 25 }),

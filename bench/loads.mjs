@@ -179,7 +179,9 @@ async function pagesOfLog({ target, settings, hooks = {} }) {
   const signal = async () => void (await target.call('signal'));
   if (loopFile !== undefined) rmSync(loopFile, { force: true });
   const measuring = loopFile === undefined ? hooks : { onBegin: signal, onEnd: signal };
-  const result = ofLoop(await logPages({ server, events: PAGE_EVENTS, inFlight: 4, times: settings.single, roots, hooks: measuring }));
+  const result = ofLoop(
+    await logPages({ server, events: PAGE_EVENTS, inFlight: 4, times: { ...settings.single, warmCount: settings.warmPages }, roots, hooks: measuring }),
+  );
   const microsOf = (/** @type {number | null | undefined} */ secondsPerThousand) => ((secondsPerThousand ?? 0) * MICROS_PER_SECOND) / 1_000 / PAGE_EVENTS;
   const { cpuPerThousand, p50Ms, perSecond } = result.figures;
   return {

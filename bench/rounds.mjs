@@ -25,7 +25,8 @@ const AT_AGENTS = ['switchyard', 'former-settings', 'co-located', 'dbos', 'stand
 
 /**
  * One round. Open streams come first: a process does not return memory, and the growth is what counts. One request at a time
- * comes after many: in the seconds that it has, it would not make any process warm, and would measure compilers.
+ * comes after many, and streams that begin or end together after many that do not: in the seconds that these have, they would not make any process warm, and would
+ * measure compilers.
  *
  * @type {readonly Stage[]}
  */
@@ -33,7 +34,7 @@ const stages = [
   {
     targets: AT_ROUTERS,
     loads: [
-      ...['streams', 'slowReaders', 'leaving', 'leavingAtOnce', 'tokens', 'bursts', 'whole64', 'whole1', 'prompt1k', 'prompt100k', 'prompt1m'],
+      ...['streams', 'slowReaders', 'tokens', 'leaving', 'leavingAtOnce', 'bursts', 'whole64', 'whole1', 'prompt1k', 'prompt100k', 'prompt1m'],
       ...['answer16', 'answer200', 'answerTools', 'answerReasoning', 'steady', 'admission64', 'admission1'],
     ],
   },

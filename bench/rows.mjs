@@ -4,6 +4,7 @@ import { minus, plain } from './comparison.mjs';
 import { conversationRows } from './conversation-rows.mjs';
 import { engineRows } from './engine-rows.mjs';
 import { median } from './figures.mjs';
+import { need, needSingle, needStreams } from './needs.mjs';
 import { EVENTS_PER_SECOND, TURN_DELAY_MS } from './settings.mjs';
 import { trafficRows } from './traffic-rows.mjs';
 
@@ -70,22 +71,6 @@ export class Figures {
       return value === null || value === undefined || !Number.isFinite(value) ? [] : [value];
     });
   }
-}
-
-/** @param {string} load @param {string[]} targets @returns {Need[]} */
-function need(load, targets) {
-  return targets.map((target) => ({ target, load }));
-}
-
-/**
- * One request at a time. The load of many comes first (`rounds.mjs`), at each target that is compared: a process that has not had it is measured while it
- * compiles.
- *
- * @param {string[]} targets
- * @returns {Need[]}
- */
-function needSingle(targets) {
-  return [...need('whole64', targets), ...need('whole1', targets)];
 }
 
 /** @type {readonly Row[]} */
@@ -160,7 +145,7 @@ export const rows = [
   {
     name: 'leaving',
     title: '200 clients that leave mid-stream',
-    needs: need('leaving', ['switchyard']),
+    needs: needStreams('leaving', ['switchyard']),
     compare: (figures) => [
       plain('aborts seen upstream', '%', figures.least('switchyard', 'leaving', 'seenPercent'), { bar: 100, aim: null, sense: 'at least' }),
       plain('p99', 'ms', figures.median('switchyard', 'leaving', 'p99Ms'), { bar: 50, aim: 25 }),

@@ -15,6 +15,7 @@
  * @property {{ shape: Shape, held: number, burst: number, withinMs: number, bursts: number, warmMs: number }} bursts `held` streams are open beside `burst` that begin together
  * @property {Times & { sessions: number }} turns
  * @property {number} warmTurns as `warmRequests`, of the turns at more than one in flight
+ * @property {number} warmPages as `warmRequests`, of the pages of a log
  * @property {{ sessions: number, messages: number }} longConversations
  * @property {{ polls: number, measureMs: number }} polls
  * @property {Times & { sessions: number, perSecond: number }} events of event webhooks
@@ -59,7 +60,7 @@ export function fullSettings(traffic) {
     rounds: 3,
     repeats: 2,
     whole: { warmMs: 8_000, measureMs: 10_000 },
-    warmRequests: 8_000,
+    warmRequests: 20_000,
     single: { warmMs: 2_000, measureMs: 6_000 },
     tokens: { shape: { tokens: 250, perSecond: 50, delayMs: 20, traffic }, streams: 200, warmMs: 6_000, measureMs: 10_000 },
     streams: { shape: { tokens: 60, perSecond: 10, delayMs: 20, traffic }, streams: 1_000, warmMs: 7_000, measureMs: 8_000 },
@@ -69,6 +70,7 @@ export function fullSettings(traffic) {
     // Hundreds of turns do not make a process warm: a fifth of its CPU would be the compiler's.
     turns: { sessions: 2_000, warmMs: 20_000, measureMs: 12_000 },
     warmTurns: 6_000,
+    warmPages: 3_000,
     longConversations: { sessions: 40, messages: 400 },
     polls: { polls: 10_000, measureMs: 30_000 },
     events: { sessions: 100, perSecond: EVENTS_PER_SECOND, warmMs: 8_000, measureMs: 20_000 },
@@ -93,6 +95,7 @@ export function quickSettings(traffic) {
     bursts: { shape: { tokens: 20, perSecond: 20, delayMs: 20, traffic }, held: 200, burst: 200, withinMs: 100, bursts: 1, warmMs: 1_000 },
     turns: { sessions: 100, warmMs: 1_500, measureMs: 3_000 },
     warmTurns: 0,
+    warmPages: 0,
     longConversations: { sessions: 4, messages: 400 },
     polls: { polls: 1_000, measureMs: 5_000 },
     events: { sessions: 100, perSecond: 100, warmMs: 2_000, measureMs: 3_000 },
