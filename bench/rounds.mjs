@@ -2,7 +2,7 @@ import { watchMachine } from './foreign-load.mjs';
 import { EVENT_RECEIVER } from './load/event-webhooks.mjs';
 import { loads } from './loads.mjs';
 import { memoryLatencyNs } from './memory-latency.mjs';
-import { PREAMBLE_DELAY_MS, shapesOf, TURN_DELAY_MS } from './settings.mjs';
+import { PREAMBLE_DELAY_MS, shapesOf, TURN_DELAY_MS, windowSettings } from './settings.mjs';
 import { startTarget } from './targets/start-target.mjs';
 
 /** @typedef {import('./loads.mjs').Result} Result */
@@ -49,6 +49,8 @@ const stages = [
 
 /** The most that other programs may use while a load is measured, in cores. One that met more is repeated, and the quietest result is kept. */
 const FOREIGN_CORES = 0.15;
+/** Loads that can stop and go on: they go through their targets several times in a round, each time for a part of their window, since the cost of the same work differs by half within a minute where other virtual machines share the caches. */
+const ALTERNATING = new Set(['whole64', 'whole1', 'prompt1k', 'prompt100k', 'prompt1m', 'turns16', 'turn1']);
 /** They measure growth from a process that has not had the load yet. */
 const ONCE = new Set(['streams', 'slowReaders', 'polls', 'events']);
 
@@ -111,10 +113,14 @@ async function measureStage(bench, { targets: names, loads: loadNames, options =
     for (const name of names.filter((target) => loadNames.some((load) => isNeeded(target, load))))
       targets.push(await open(name, { upstream, settings, core: isOnAllCores ? null : bench.core, options }));
     for (const load of loadNames) {
-      for (const target of targets.filter(({ name }) => isNeeded(name, load))) {
-        const result = await measureQuietly(load, { target, upstream, settings });
-        measured.push({ target: target.name, load, ...result });
-        bench.say(`${title}  ${target.name}  ${load}: ${summaryOf(result)}`);
+      const needing = targets.filter(({ name }) => isNeeded(name, load));
+      for (let window = 0; window < (ALTERNATING.has(load) ? settings.windows : 1); window += 1) {
+        // The other way round each time, so that none always follows the same one.
+        for (const target of window % 2 === 0 ? needing : needing.toReversed()) {
+          const result = await measureQuietly(load, { target, upstream, settings: ALTERNATING.has(load) ? windowSettings(settings, window) : settings });
+          measured.push({ target: target.name, load, ...result });
+          bench.say(`${title}  ${target.name}  ${load}: ${summaryOf(result)}`);
+        }
       }
     }
   } finally {

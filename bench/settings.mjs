@@ -5,6 +5,7 @@
 /**
  * @typedef {object} Settings how long and how much; what is measured is the same
  * @property {number} rounds measurements of each target, the targets in turn
+ * @property {number} windows of a load that can stop and go on, in a round: each target in turn, for as many parts of the time
  * @property {number} repeats of a load beside which other programs used too much of the machine
  * @property {Times} whole
  * @property {number} warmRequests at least so many whole requests at 64 in flight before their window: targets that are slower would be measured colder
@@ -58,6 +59,7 @@ function shapesIn(traffic) {
 export function fullSettings(traffic) {
   return {
     rounds: 3,
+    windows: 4,
     repeats: 2,
     whole: { warmMs: 8_000, measureMs: 10_000 },
     warmRequests: 20_000,
@@ -85,6 +87,7 @@ export function fullSettings(traffic) {
 export function quickSettings(traffic) {
   return {
     rounds: 1,
+    windows: 1,
     repeats: 0,
     whole: { warmMs: 1_000, measureMs: 1_500 },
     warmRequests: 0,
@@ -103,6 +106,26 @@ export function quickSettings(traffic) {
     steady: { perSecond: 50, warmMs: 1_000, measureMs: 3_000 },
     shapes: shapesIn(traffic),
   };
+}
+
+/** Between two windows a process cools little. */
+const NEXT_WARM_MS = 500;
+/** So many are enough for a part of a window. */
+const NEXT_SESSIONS = 500;
+
+/**
+ * The part of a round that one window is: the first has the whole warm-up, the later ones hardly any.
+ *
+ * @param {Settings} settings
+ * @param {number} window from 0
+ * @returns {Settings}
+ */
+export function windowSettings(settings, window) {
+  const { whole, single, turns, windows } = settings;
+  const partOf = (/** @type {Times} */ { warmMs, measureMs }) => ({ warmMs: window === 0 ? warmMs : NEXT_WARM_MS, measureMs: measureMs / windows });
+  const parts = { whole: partOf(whole), single: partOf(single), turns: { ...turns, ...partOf(turns) } };
+  if (window === 0) return { ...settings, ...parts };
+  return { ...settings, ...parts, turns: { ...parts.turns, sessions: Math.min(turns.sessions, NEXT_SESSIONS) }, warmRequests: 0, warmTurns: 0 };
 }
 
 /** Every shape of a run: Switchyard has a model for each. @param {Settings} settings */
