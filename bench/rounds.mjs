@@ -50,7 +50,9 @@ const stages = [
 /** The most that other programs may use while a load is measured, in cores. One that met more is repeated, and the quietest result is kept. */
 const FOREIGN_CORES = 0.15;
 /** Loads that can stop and go on: they go through their targets several times in a round, each time for a part of their window, since the cost of the same work differs by half within a minute where other virtual machines share the caches. */
-const ALTERNATING = new Set(['whole64', 'whole1', 'prompt1k', 'prompt100k', 'prompt1m', 'turns16', 'turn1']);
+const ALTERNATING = new Set(['whole64', 'whole1', 'prompt1k', 'prompt100k', 'prompt1m', 'turns16', 'turn1', 'turnsShort', 'turnsLong']);
+/** Loads that are compared with each other at one target: they go by turns, too. */
+const PAIR = ['turnsShort', 'turnsLong'];
 /** They measure growth from a process that has not had the load yet. */
 const ONCE = new Set(['streams', 'slowReaders', 'polls', 'events']);
 
@@ -112,12 +114,13 @@ async function measureStage(bench, { targets: names, loads: loadNames, options =
   try {
     for (const name of names.filter((target) => loadNames.some((load) => isNeeded(target, load))))
       targets.push(await open(name, { upstream, settings, core: isOnAllCores ? null : bench.core, options }));
-    for (const load of loadNames) {
-      const needing = targets.filter(({ name }) => isNeeded(name, load));
-      for (let window = 0; window < (ALTERNATING.has(load) ? settings.windows : 1); window += 1) {
+    for (const group of groupsOf(loadNames)) {
+      const isAlternating = group.every((load) => ALTERNATING.has(load));
+      const runs = group.flatMap((load) => targets.flatMap((target) => (isNeeded(target.name, load) ? [{ load, target }] : [])));
+      for (let window = 0; window < (isAlternating ? settings.windows : 1); window += 1) {
         // The other way round each time, so that none always follows the same one.
-        for (const target of window % 2 === 0 ? needing : needing.toReversed()) {
-          const result = await measureQuietly(load, { target, upstream, settings: ALTERNATING.has(load) ? windowSettings(settings, window) : settings });
+        for (const { load, target } of window % 2 === 0 ? runs : runs.toReversed()) {
+          const result = await measureQuietly(load, { target, upstream, settings: isAlternating ? windowSettings(settings, window) : settings });
           measured.push({ target: target.name, load, ...result });
           bench.say(`${title}  ${target.name}  ${load}: ${summaryOf(result)}`);
         }
@@ -127,6 +130,11 @@ async function measureStage(bench, { targets: names, loads: loadNames, options =
     await Promise.all(targets.map((target) => target.stop()));
   }
   return measured;
+}
+
+/** In their order. @param {readonly string[]} loadNames @returns {string[][]} */
+function groupsOf(loadNames) {
+  return loadNames.filter((load) => load !== PAIR[1]).map((load) => (load === PAIR[0] ? PAIR : [load]));
 }
 
 /**

@@ -110,8 +110,6 @@ export function quickSettings(traffic) {
 
 /** Between two windows a process cools little. */
 const NEXT_WARM_MS = 500;
-/** So many are enough for a part of a window. */
-const NEXT_SESSIONS = 500;
 
 /**
  * The part of a round that one window is: the first has the whole warm-up, the later ones hardly any.
@@ -125,7 +123,7 @@ export function windowSettings(settings, window) {
   const partOf = (/** @type {Times} */ { warmMs, measureMs }) => ({ warmMs: window === 0 ? warmMs : NEXT_WARM_MS, measureMs: measureMs / windows });
   const parts = { whole: partOf(whole), single: partOf(single), turns: { ...turns, ...partOf(turns) } };
   if (window === 0) return { ...settings, ...parts };
-  return { ...settings, ...parts, turns: { ...parts.turns, sessions: Math.min(turns.sessions, NEXT_SESSIONS) }, warmRequests: 0, warmTurns: 0 };
+  return { ...settings, ...parts, warmRequests: 0, warmTurns: 0 };
 }
 
 /** Every shape of a run: Switchyard has a model for each. @param {Settings} settings */

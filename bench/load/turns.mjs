@@ -14,8 +14,7 @@ const TEXT = 'How long is the warranty of my machine?';
  * @param {TurnLoad & Omit<import('./closed-loop.mjs').LoopLoad, 'openSlot'>} load
  */
 export async function turns({ server, sessions, messages = 0, ...loop }) {
-  const free = await createSessions(server, Math.max(sessions, loop.inFlight));
-  await sayInEach(server, free, messages);
+  const free = await sessionsFor(server, Math.max(sessions, loop.inFlight), messages);
   return closedLoop({
     ...loop,
     openSlot: () => {
@@ -32,10 +31,31 @@ export async function turns({ server, sessions, messages = 0, ...loop }) {
           taken += 1;
           await client.takeTurn(sessionId);
         },
-        leave: client.leave,
+        leave: () => {
+          if (sessionId !== '') free.push(sessionId);
+          client.leave();
+        },
       };
     },
   });
+}
+
+/** Sessions by the server's key, their number and messages: a load that stops and goes on has the same ones. @type {Map<string, Promise<string[]>>} */
+const made = new Map();
+
+/** @param {TurnLoad['server']} server @param {number} count @param {number} messages in each @returns {Promise<string[]>} ids */
+function sessionsFor(server, count, messages) {
+  const key = `${server.key} ${count} ${messages}`;
+  const sessions = made.get(key) ?? newSessions(server, count, messages);
+  made.set(key, sessions);
+  return sessions;
+}
+
+/** @param {TurnLoad['server']} server @param {number} count @param {number} messages */
+async function newSessions(server, count, messages) {
+  const ids = await createSessions(server, count);
+  await sayInEach(server, ids, messages);
+  return ids;
 }
 
 /** Messages that begin no turn. @param {TurnLoad['server']} server @param {readonly string[]} sessions @param {number} messages in each */
