@@ -91,7 +91,7 @@ export class InterimRecords {
     this.#isWriting = true;
     let due: Due[] = [];
     try {
-      due = await this.#due(); // no fail point: nothing is stored in it
+      due = await this.#due(); // no fail point: pauses
       for (let at = 0; at < due.length; at += MAX_BATCH) await this.#write(due.slice(at, at + MAX_BATCH)); // no fail point: inside
       if (due.length > 0) this.#onSuccess('write');
     } catch (error) {
@@ -111,7 +111,7 @@ export class InterimRecords {
       const record = this.#recordOf(followed);
       if (record !== null) due.push({ followed, record });
       made += 1;
-      if (made % MAX_PER_TURN === 0) await nextTurn(); // no fail point: nothing is stored in it
+      if (made % MAX_PER_TURN === 0) await nextTurn(); // no fail point: pauses
     }
     return due.filter(({ followed }) => this.#followed.has(followed));
   }
