@@ -87,8 +87,12 @@ export const reserveTogether: NamedStatement = {
     ),
     fitting as materialized (
       select key_id from known where used < $6::bigint and used + $5::bigint <= $6::bigint
-        and not exists (select from reservations where call_id = any ((select $2::text[])::text[]))
-        and not exists (select from usage_ledger where generation_id = any ((select $2::text[])::text[]))
+        -- A plan made while the tables are small is kept while they grow: one entry of the index for each call is the least in both, where a list is not.
+        and not exists (
+          select from unnest((select $2::text[])) as a (call_id)
+            cross join lateral (select count(*) > 0 as is_known from reservations r where r.call_id = a.call_id) reservation
+            cross join lateral (select count(*) > 0 as is_known from usage_ledger u where u.generation_id = a.call_id) record
+          where reservation.is_known or record.is_known)
     ),
     made as (
       insert into reservations (call_id, key_id, amount_nano, until)
