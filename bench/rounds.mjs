@@ -49,7 +49,10 @@ const stages = [
 
 /** The most that other programs may use while a load is measured, in cores. One that met more is repeated, and the quietest result is kept. */
 const FOREIGN_CORES = 0.15;
-/** Loads that can stop and go on: they go through their targets several times in a round, each time for a part of their window, since the cost of the same work differs by half within a minute where other virtual machines share the caches. */
+/**
+ * Loads that can stop and go on: they go through their targets several times in a round, each time for a part of their window, since the cost of the same work
+ * differs by half within a minute where other virtual machines share the caches.
+ */
 const ALTERNATING = new Set(['whole64', 'whole1', 'prompt1k', 'prompt100k', 'prompt1m', 'turns16', 'turn1', 'turnsShort', 'turnsLong']);
 /** Loads that are compared with each other at one target: they go by turns, too. */
 const PAIR = ['turnsShort', 'turnsLong'];

@@ -32,7 +32,7 @@ const statements = [
 
 // A connection keeps the plan of its first calls until the tables are analysed, which is after a minute in a new deployment.
 it.each(['empty', 'large'].flatMap((ledger) => statements.map((statement) => ({ ...statement, ledger }))))(
-  'looks for a repeated call with the indexes, also by a plan of an $ledger ledger: $name',
+  'looks for a repeated call with the indexes, also by a plan made while the ledger is $ledger: $name',
   async ({ text, types, values, ledger }) => {
     const fresh = await freshDatabase(inject('postgresUrl'));
     const database = await openPostgres({ url: fresh.url, applicationName: 'reservation-plan', log: silentLog });

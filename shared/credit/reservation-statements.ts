@@ -87,7 +87,7 @@ export const reserveTogether: NamedStatement = {
     ),
     fitting as materialized (
       select key_id from known where used < $6::bigint and used + $5::bigint <= $6::bigint
-        -- A plan made while the tables are small is kept while they grow: one entry of the index for each call is the least in both, where a list is not.
+        -- A connection keeps its plan while the tables grow. For a list of ids a scan of an empty table is the cheapest, for a single id its index is.
         and not exists (
           select from unnest((select $2::text[])) as a (call_id)
             cross join lateral (select count(*) > 0 as is_known from reservations r where r.call_id = a.call_id) reservation

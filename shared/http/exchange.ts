@@ -6,7 +6,7 @@ const MAX_UNREAD_BYTES = 256 * 1024;
 const RELEASE_MAX_BYTES = 64 * 1024;
 const RELEASE_MAX_MS = 1_000;
 
-/** Given to undici and to sockets, and shown to nobody: one for all, since Node reads the stack of each error that it closes a socket with. */
+/** For undici and its sockets; callers get the reason of `abort`. One object for all, since Node formats the stack of each error that a socket is destroyed with. */
 export const ABORTED = new Error('the request was aborted');
 
 type Headers = Record<string, string | string[] | undefined>;
