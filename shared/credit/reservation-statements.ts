@@ -38,11 +38,11 @@ export const reserveCalls: NamedStatement = {
     known as materialized (
       select a.*, l.key_id is not null as has_row, l.reserved_nano as reserved,
         ${usedOf('l', 'a.period')} as used,
-        reservation.is_known or record.is_known as is_repeated
+        reservation.is_known or coalesce(record.is_known, false) as is_repeated
       from asked a left join locked l on l.key_id = a.key_id
-        -- An aggregate without groups can't be made a join, so that the plan reads one entry of the index, and not the whole ledger for a hash table.
+        -- Neither can be made a join, so that the plan reads one entry of each index, and not the whole ledger for a hash table.
         cross join lateral (select count(*) > 0 as is_known from reservations r where r.call_id = a.call_id) reservation
-        cross join lateral (select count(*) > 0 as is_known from usage_ledger u where u.generation_id = a.call_id) record
+        left join lateral (select generation_id = a.call_id as is_known from usage_ledger where generation_id >= a.call_id order by generation_id limit 1) record on true
     ),
     decided as materialized (
       select *, is_repeated or (has_row and used < most
@@ -87,11 +87,12 @@ export const reserveTogether: NamedStatement = {
     ),
     fitting as materialized (
       select key_id from known where used < $6::bigint and used + $5::bigint <= $6::bigint
-        -- A connection keeps its plan while the tables grow. For a list of ids a scan of an empty table is the cheapest, for a single id its index is.
+        -- A connection keeps its plan while the tables grow. For a list of ids, and in a ledger of a page for a single id, PostgreSQL would scan the table;
+        -- for the first record in the order of ids it reads the index.
         and not exists (
           select from unnest((select $2::text[])) as a (call_id)
             cross join lateral (select count(*) > 0 as is_known from reservations r where r.call_id = a.call_id) reservation
-            cross join lateral (select count(*) > 0 as is_known from usage_ledger u where u.generation_id = a.call_id) record
+            left join lateral (select generation_id = a.call_id as is_known from usage_ledger where generation_id >= a.call_id order by generation_id limit 1) record on true
           where reservation.is_known or record.is_known)
     ),
     made as (

@@ -119,6 +119,19 @@ export function reservationCases(name: string, open: () => Promise<{ database: D
       expect(await reservedOf()).toMatchObject({ rows: 1 });
     });
 
+    it('reserves for calls whose ids are before and behind those in the ledger', async () => {
+      const reservations = process();
+      await database.query(
+        `insert into usage_ledger (generation_id, key_id, created_at, prompt_tokens, completion_tokens, cost_nano, record) values ('settled', 'k', now(), 1, 1, 1, '{}')`,
+      );
+      for (const callId of ['first', 'settle', 'settled-', 'then']) await reservations.reserve(asked(callId));
+      expect(await reservedOf()).toMatchObject({ rows: 4 });
+      // Calls of several keys are decided on by the statement for each call.
+      const others = ['set', 'settled-too'].map((callId) => asked(callId, { keyId: 'other' }));
+      await Promise.all([asked('second'), ...others, asked('settled')].map((call) => reservations.reserve(call)));
+      expect([await reservedOf(), await reservedOf('other')]).toMatchObject([{ rows: 5 }, { rows: 2 }]);
+    });
+
     it.each([-300_000, 0, 300_000])('DESIGN 8: ends a reservation a minute behind the deadline of its call, by a clock that is %i ms off', async (offMs) => {
       const clock = { nowMs: () => Date.now() + offMs };
       const reservations = new Reservations({ database, log: silentLog, metrics: noMetrics, clock });
