@@ -13,9 +13,9 @@ let histories: Histories;
 beforeEach(() => {
   stored = [];
   reads = 0;
-  const messages = async (_sessionId: string, upToOffset: number) => {
+  const messages = async (_sessionId: string, upToOffset: number, most: number) => {
     reads += 1;
-    return stored.filter((event) => event.kind !== 'status' && event.offset <= upToOffset);
+    return stored.filter((event) => event.kind !== 'status' && event.offset <= upToOffset).slice(-most);
   };
   histories = new Histories({ messages });
 });
@@ -34,6 +34,8 @@ function commitEvent(content: EventContent, source: EventSource, { owned = [7], 
   if (owned.includes(7)) stored.push(event);
   histories.release(plan, new Set(owned));
 }
+
+const newest = (offset: number) => stored.filter((event) => event.kind !== 'status' && event.offset <= offset).slice(-400);
 
 const textsUpTo = async (offset: number) => (await histories.upTo(offset, ours)).map((event) => ('text' in event ? event.text : event.kind));
 
@@ -88,7 +90,7 @@ describe('the history of a session', () => {
 
   it('is not cached when it has become long', async () => {
     commit('a');
-    commit('x'.repeat(20_000));
+    commit('x'.repeat(140_000));
     expect(await textsUpTo(1)).toHaveLength(2);
     expect(await textsUpTo(1)).toHaveLength(2);
 
@@ -103,6 +105,32 @@ describe('the history of a session', () => {
     }
 
     await textsUpTo(0);
+    expect(reads).toBe(1);
+  });
+
+  it('has the newest 400 messages, of which the cache keeps some more, for each offset that a turn may end at', async () => {
+    for (let n = 0; n < 650; n += 1) {
+      commit(`${n}`);
+      if (n % 90 === 0) commit(null);
+      const offset = stored.length - 1;
+      for (const back of [0, 1, 2, 3]) expect(await histories.upTo(offset - back, ours)).toEqual(newest(offset - back));
+    }
+    expect(reads).toBe(0);
+
+    expect(await histories.upTo(430, ours)).toEqual(newest(430));
+    expect(reads).toBe(1);
+    commit('the newest');
+    expect(await histories.upTo(stored.length - 1, ours)).toEqual(newest(stored.length - 1));
+    expect(reads).toBe(1);
+  });
+
+  it('is read once where the cache has it from the middle', async () => {
+    stored = Array.from({ length: 500 }, (_, offset) => ({ offset, kind: 'user_message', text: `${offset}` }) as ConversationEvent);
+    expect(await histories.upTo(499, ours)).toEqual(newest(499));
+    for (let n = 0; n < 200; n += 1) {
+      commit(`${n}`);
+      expect(await histories.upTo(stored.length - 1, ours)).toEqual(newest(stored.length - 1));
+    }
     expect(reads).toBe(1);
   });
 
@@ -144,7 +172,7 @@ describe('the history of a session', () => {
 
   it('is not cached when an injected result has made it long', async () => {
     commit('a');
-    commitEvent({ kind: 'tool', tool_calls: [{ tool_id: 't', arguments: {}, result: { data: 'x'.repeat(20_000), metadata: {} } }] }, 'system');
+    commitEvent({ kind: 'tool', tool_calls: [{ tool_id: 't', arguments: {}, result: { data: 'x'.repeat(140_000), metadata: {} } }] }, 'system');
     await histories.upTo(1, ours);
 
     expect(reads).toBe(1);

@@ -7,17 +7,20 @@ import type { CommitPlan } from '../apply/commit-plan.ts';
 const MAX_HISTORY_MESSAGES = 400;
 /** As many as sessions (snapshots.ts). Eviction costs one read. */
 const MAX_CACHED = 10_000;
-/** Over all conversations: a thousand of the longest. */
+/** Over all conversations: 128 of the longest, a hundred of 400 short messages. */
 const MAX_CHARACTERS = 16 * 1_024 * 1_024;
-/** Longer ones are not cached: reading is cheap compared with sending. */
-const MAX_CACHED_CHARACTERS = 16 * 1_024;
+/** Longer ones are not cached, so that they do not take the place of hundreds. */
+const MAX_CACHED_CHARACTERS = 128 * 1_024;
+/** Messages that a cached conversation has beyond those of a prompt before its oldest are dropped, so that they are not dropped one by one. */
+const MAX_SURPLUS = 100;
 /** Estimate of ids, times and metadata per event. */
 const EVENT_CHARACTERS = 256;
 
-/** A conversation with all that its prompts contain below offset `next`. */
+/** A conversation with the newest messages below offset `next`: all of them, or no fewer than a prompt has. */
 interface Cached {
   partition: number;
   messages: ConversationEvent[];
+  isWhole: boolean;
   next: number;
   characters: number;
 }
@@ -46,12 +49,14 @@ export class Histories {
   /** The newest messages and injected tool results up to and including an offset, in log order. */
   async upTo(offset: number, { sessionId, partition }: { sessionId: string; partition: number }): Promise<ConversationEvent[]> {
     const cached = this.#cached.get(sessionId);
-    if (cached !== undefined && cached.next > offset) return cached.messages.filter((event) => event.offset <= offset);
+    const isWithin = cached !== undefined && cached.next > offset;
+    const known = isWithin ? newestUpTo(offset, cached) : null;
+    if (known !== null) return known;
     const changes = this.#changes;
     const messages = await this.#store.messages(sessionId, offset, MAX_HISTORY_MESSAGES);
-    if (this.#changes !== changes) return messages;
-    const characters = messages.reduce((sum, event) => sum + weightOf(event), 0);
-    this.#cached.set(sessionId, { partition, messages: [...messages], next: offset + 1, characters });
+    if (this.#changes !== changes || isWithin) return messages;
+    const characters = weightOfAll(messages);
+    this.#cached.set(sessionId, { partition, messages: [...messages], isWhole: messages.length < MAX_HISTORY_MESSAGES, next: offset + 1, characters });
     return messages;
   }
 
@@ -69,7 +74,7 @@ export class Histories {
   }
 
   #append(sessionId: string, partition: number, event: ConversationEvent): void {
-    if (event.offset === 0) this.#cached.set(sessionId, { partition, messages: [], next: 0, characters: 0 });
+    if (event.offset === 0) this.#cached.set(sessionId, { partition, messages: [], isWhole: true, next: 0, characters: 0 });
     const cached = this.#cached.get(sessionId);
     if (cached === undefined) return;
     // The history was read during this commit and lacks events.
@@ -80,14 +85,37 @@ export class Histories {
     cached.next += 1;
     if (!isMessage(event)) return;
     cached.messages.push(event);
+    const characters = cached.characters + weightOf(event);
+    const isLong = cached.messages.length > MAX_HISTORY_MESSAGES + MAX_SURPLUS;
     // A new object: an unchanged one is not measured again.
-    this.#cached.set(sessionId, { ...cached, characters: cached.characters + weightOf(event) });
+    this.#cached.set(sessionId, isLong ? withoutOldest({ ...cached, characters }) : { ...cached, characters });
   }
+}
+
+/** @returns null when messages are missing that the prompt of an older offset has */
+function newestUpTo(offset: number, { messages, isWhole }: Cached): ConversationEvent[] | null {
+  const found = messages.filter((event) => event.offset <= offset).slice(-MAX_HISTORY_MESSAGES);
+  return isWhole || found.length === MAX_HISTORY_MESSAGES ? found : null;
+}
+
+/** Keeps some beyond those of a prompt, since a turn may end below the newest. */
+function withoutOldest(cached: Cached): Cached {
+  const dropped = cached.messages.slice(0, MAX_SURPLUS / 2);
+  return {
+    ...cached,
+    messages: cached.messages.slice(dropped.length),
+    isWhole: false,
+    characters: cached.characters - weightOfAll(dropped),
+  };
 }
 
 /** As the store's `messages`: what was said, and results of tools. */
 function isMessage({ kind }: ConversationEvent): boolean {
   return kind === 'user_message' || kind === 'assistant_message' || kind === 'preamble' || kind === 'tool';
+}
+
+function weightOfAll(events: readonly ConversationEvent[]): number {
+  return events.reduce((sum, event) => sum + weightOf(event), 0);
 }
 
 function weightOf(event: ConversationEvent): number {
