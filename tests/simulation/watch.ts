@@ -36,6 +36,8 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
   readonly #published = new Set<string>();
   readonly #reported = new Set<string>();
   readonly timerKeys = new Set<string>();
+  /** Ids of dead letters that were deleted with their session. */
+  readonly #deletedLetters = new Set<unknown>();
   /** Of redelivered items: whether their effect was over at the delivery, by process and effect. */
   readonly #overAtDelivery = new Map<string, boolean>();
   /** Dispatched calls that no worker has, and since when. */
@@ -75,6 +77,7 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
       begin: () => {
         const before = new Map(sent.map(({ p }) => [p, { ...this.#tables.parts.get(p) }]));
         const afterLogs = this.logs.begin(plan);
+        const letters = this.#tables.deadLetters.filter(({ session_id: session }) => plan.deletedSessions.has(session as string));
         const isOld = sent.every(({ p, epoch, commitNo }) => before.get(p)?.['epoch'] !== epoch || before.get(p)?.['commit_no'] !== commitNo);
         return (result) => {
           if (result.kind === 'repeated') {
@@ -91,6 +94,7 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
             if (part?.['commit_no'] !== commitNo) this.breach('fence', `partition ${p}: commit ${commitNo} was accepted as ${part?.['commit_no']}`);
           }
           afterLogs(result.owned);
+          for (const letter of letters) if (!this.#tables.deadLetters.includes(letter)) this.#deletedLetters.add(letter['id']);
           for (const [id, p] of marked) if (result.owned.has(p)) this.#lookAtMark(id);
           for (const { key } of this.#tables.timers.values()) this.timerKeys.add(key as string);
           for (const { key, partition } of derived) if (result.owned.has(partition)) this.timerKeys.add(key);
@@ -119,10 +123,10 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
     }
   }
 
-  /** Whether it was applied, or became a dead letter. */
+  /** Whether it was applied, or became a dead letter, which its session may have taken with it. */
   isApplied({ command, entry }: Stored): boolean {
     if (command !== null && this.#tables.seen.has(`${command.sessionId} ${command.commandId}`)) return true;
-    return this.#tables.deadLetters.some(({ id }) => id === entry.messageId);
+    return this.#deletedLetters.has(entry.messageId) || this.#tables.deadLetters.some(({ id }) => id === entry.messageId);
   }
 
   /** Commands that the log still has and that were not applied. */
