@@ -177,6 +177,7 @@ function withBody(item: WorkItem, body: string): WorkItem {
     messageId: item.messageId,
     body,
     deliveryCount: item.deliveryCount,
+    ...(item.attempt !== undefined && { attempt: item.attempt }),
     publishedAtMs: item.publishedAtMs,
     ack: () => item.ack(),
     nak: (delayMs) => item.nak(delayMs),

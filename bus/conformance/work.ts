@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Bus, WorkItem } from '../bus.ts';
+import { deliveryOf } from '../messages/attempt-number.ts';
 import { Collector, depthsOf, eventually, gate, type UnderTest } from './under-test.ts';
 
 /** A lease that no case outlasts. */
@@ -90,16 +91,17 @@ export function workCases(underTest: UnderTest): void {
 
     it('redelivers a nakked item, after the delay and marked', async () => {
       const { bus } = underTest();
-      const collected = new Collector<{ delivery: number; atMs: number }>();
+      const collected = new Collector<{ delivery: number; attempt: number; atMs: number }>();
       bus.work.consume('router.call', { concurrency: 1, ackWaitMs: LONG_MS }, async (item) => {
         const atMs = performance.now();
         await (item.deliveryCount === 1 ? item.nak(300) : item.deliveryCount === 2 ? item.nak(0) : item.ack());
-        collected.add({ delivery: item.deliveryCount, atMs });
+        collected.add({ delivery: item.deliveryCount, attempt: item.attempt ?? item.deliveryCount, atMs });
       });
       await bus.work.publish('router.call', 'w1', 'a');
 
       const [first, second, third] = await collected.atLeast(3);
       expect([first?.delivery, second?.delivery, third?.delivery]).toEqual([1, 2, 3]);
+      expect([first, second, third].map((item) => deliveryOf(item?.attempt ?? 0))).toEqual([1, 2, 3]);
       expect((second?.atMs ?? 0) - (first?.atMs ?? 0)).toBeGreaterThanOrEqual(290);
     });
 

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { unstatedTemplate } from '#shared/surfaces/chat-completions/unstated-template.ts';
+import { attemptOf } from './attempt-number.ts';
 import { bodyFrame, errorFrame, sseFrame, templateFrame, textFrame } from './frame.ts';
 import { type FrameSource, OrderedFrames } from './ordered-frames.ts';
 import { firstFrames } from './test-support/first-frames.ts';
@@ -35,8 +36,8 @@ function reading(replays: Uint8Array[][] = [[]], about: Partial<FrameSource> = {
     {
       onReady: (frame) => seen.push(frame.kind === 'body' ? 'body' : `${frame.kind} ${frame.attempt}.${frame.seq}`),
       onText: (frame, own) => seen.push(Buffer.from(own.eventOf(frame.seq, frame.text)).toString().split('\n').slice(1, 2).join()),
-      onAttempt: ({ attempt }) => {
-        if (attempt > 1) seen.push(`attempt ${attempt}`);
+      onAttempt: ({ attempt }, isSecond) => {
+        if (attempt > 1) seen.push(`${isSecond ? 'second' : 'attempt'} ${attempt}`);
         return isWilling || attempt === 1;
       },
       onNothingLeft: note('nothing left'),
@@ -67,6 +68,26 @@ describe('the frames of a call', () => {
     receive(reading([[]], {}, false), stating(1), stating(1, 2), text(2));
 
     expect(seen).toEqual(['content 1.1', 'attempt 2', 'data: {"text":"1.2"}']);
+  });
+
+  it('of a second worker that has the same delivery are read if they are wanted, and then those of the first are asked for again', () => {
+    const [first, second] = [attemptOf(2, 7), attemptOf(2, 8)];
+    const refusing = reading([[]], {}, false);
+    receive(refusing, stating(1, 1), text(2, 1), stating(1, first), text(3, 1));
+    expect(seen.splice(0)).toEqual(['content 1.1', 'data: {"text":"1.2"}', `attempt ${first}`, 'data: {"text":"1.3"}']);
+
+    receive(reading(), stating(1, 1), stating(1, first), stating(1, second), text(2, second), text(2, 1), stating(1, first));
+    const [begun, changed, back] = [`attempt ${first}`, `second ${second}`, `second ${first}`];
+    expect(seen).toEqual([
+      'content 1.1',
+      begun,
+      `content ${first}.1`,
+      changed,
+      `content ${second}.1`,
+      `data: {"text":"${second}.2"}`,
+      back,
+      `content ${first}.1`,
+    ]);
   });
 
   it('have the template of their own attempt', () => {

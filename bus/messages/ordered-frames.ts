@@ -1,3 +1,4 @@
+import { deliveryOf } from './attempt-number.ts';
 import { EventTemplate } from './event-template.ts';
 import { behindEvents, type ContentFrame, type Frame, type ReadyFrame, readFrame, type TemplateBytes, type TextFrame } from './frame.ts';
 
@@ -30,8 +31,11 @@ export interface FrameHandler {
   onReady(frame: ReadyFrame): void;
   /** A text whose event is `template.eventOf(frame.seq, frame.text)`. */
   onText(frame: TextFrame, template: EventTemplate): void;
-  /** A higher attempt begins, of which this frame came first. @returns false when it is not to be read */
-  onAttempt(frame: NumberedFrame): boolean;
+  /**
+   * Another attempt begins, of which this frame came first: of a later delivery, or of a second worker that has the same one (`isSecond`).
+   * @returns false when it is not to be read
+   */
+  onAttempt(frame: NumberedFrame, isSecond: boolean): boolean;
   /** Of a resumed reader: the last event that it has, once it is found. Not called for one that begins before a frame's first event. */
   onPosition?(sse: Uint8Array): void;
   /** The terminal frame, of which a resumed reader has all events. */
@@ -49,8 +53,8 @@ export interface FrameHandler {
 /**
  * The frames of one call in order, each once. Live frames may be lost, repeated or come from a worker that lost the call:
  *
- *   lower attempt, or repeated seq   dropped
- *   higher attempt                   begins anew, if the handler agrees
+ *   earlier delivery, repeated seq   dropped
+ *   any other attempt                begins anew, if the handler agrees
  *   a gap, a text without template   replay; one that three replays leave open is lost
  */
 export class OrderedFrames {
@@ -123,9 +127,9 @@ export class OrderedFrames {
       this.#handler.onReady(frame);
       return;
     }
-    if (frame.attempt < this.#attempt) return;
-    if (frame.attempt > this.#attempt) {
-      if (!this.#handler.onAttempt(frame)) return;
+    if (frame.attempt !== this.#attempt) {
+      const later = deliveryOf(frame.attempt) - deliveryOf(this.#attempt);
+      if (later < 0 || !this.#handler.onAttempt(frame, later === 0)) return;
       this.#attempt = frame.attempt;
       this.#nextSeq = 1;
     }

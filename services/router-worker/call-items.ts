@@ -201,7 +201,7 @@ async function settleCall(
   const execution: Execution = {
     call,
     surface,
-    attempt: running.delivery,
+    attempt: running.attempt,
     signal: running.ended,
     mayPublish: () => running.cause !== 'lease-lost',
     tokens: bus.tokens,

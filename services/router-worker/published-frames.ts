@@ -59,11 +59,15 @@ function publishedIn({ call, surface }: PublishedCall, frames: readonly Uint8Arr
   let kind: Published['kind'] = 'nothing';
   const shown: Shown = { answer: emptyAnswer(false), model: null, providerName: null, cost: null };
   const templates = new Map<number, EventTemplate>();
+  /** Gateways pass on the content of one attempt. */
+  let shownAttempt: number | null = null;
   const seen = new Set<string>();
   for (const bytes of frames) {
     const frame = readFrame(call.callId, bytes);
     if (frame === null || frame.kind === 'open' || isRepeated(frame, seen)) continue;
     if (frame.kind === 'content' || frame.kind === 'text') {
+      shownAttempt ??= frame.attempt;
+      if (frame.attempt !== shownAttempt) continue;
       if (kind === 'nothing') kind = 'content';
       addContent(shown, surface, eventsOf(call.callId, frame, templates));
       continue;

@@ -43,6 +43,7 @@ async function handle<Work, Result>(item: WorkItem, hasBudget: boolean, kind: It
   if (work === null) return item.nak(UNKNOWN_VERSION_RETRY_MS);
   if (work instanceof InvalidItem) return item.term(work.reason);
   const running = deps.running.begin(item.deliveryCount, kind.remainingMs(work), kind.endReasons);
+  running.attempt = item.attempt ?? item.deliveryCount;
   const onLost = () => running.end('lease-lost');
   const lease = renewLease(item, kind.lease, { onLost, deadlines: deps.running.deadlines, log: deps.log });
   const settling: Settling<Work, Result> = { item, work, header: kind.header(work), hasBudget, kind, running, deps };

@@ -21,6 +21,8 @@ export const itemEndReasons: EndReasons = {
 export class RunningItem {
   /** Number of its delivery, from 1. */
   readonly delivery: number;
+  /** In ids of frames. Set before the item is executed. */
+  attempt: number;
   /** Whether an earlier delivery may have begun it. Set before the item is executed; false for items without an effect's row. */
   mayBeStarted = false;
   /** Null: not recorded. */
@@ -36,6 +38,7 @@ export class RunningItem {
 
   constructor(delivery: number, reasons: EndReasons = itemEndReasons) {
     this.delivery = delivery;
+    this.attempt = delivery;
     this.#reasons = reasons;
   }
 

@@ -1,6 +1,7 @@
 import type { Bus, CommandLog, LogPosition, StoredCommand, WorkItem, WorkQueue } from '../../bus/bus.ts';
 import { maxDispatchBytes } from '../../bus/dispatch-limits.ts';
 import { dispatchedItem, dispatchedLeaseMs } from '../../bus/dispatched-item.ts';
+import { attemptOf } from '../../bus/messages/attempt-number.ts';
 import { CommandReader } from '../../bus/nats/commands/command-reader.ts';
 import { LogFingerprint } from '../../bus/nats/commands/log-fingerprint.ts';
 import type { StoredPublish } from '../../bus/nats/connection/stored-publish.ts';
@@ -227,6 +228,7 @@ function workQueueOf(options: BusOptions, publish: StoredPublish | null): WorkQu
     const { messageId, body, delivery, publishedAtMs } = item;
     return {
       ...{ messageId, body, deliveryCount: delivery, publishedAtMs },
+      attempt: attemptOf(delivery, Number(process.id.replace(/\D/g, ''))),
       ack: () => once('ack', () => broker.settle(item)),
       nak: (delayMs) => once('nak', () => broker.putOff(item, lease, delayMs)),
       term: () => once('term', () => broker.settle(item)),

@@ -2,6 +2,7 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { WorkItem, WorkKind } from '../../bus.ts';
 import { lostLease } from '../../lost-lease.ts';
+import { attemptOf } from '../../messages/attempt-number.ts';
 import { Settling } from '../../settling.ts';
 import type { NatsLink } from '../connection/link.ts';
 
@@ -63,6 +64,7 @@ export function workItem(options: WorkItemOptions): QueuedItem {
     messageId,
     body,
     deliveryCount: delivery,
+    attempt: attemptOf(delivery),
     publishedAtMs: storedAtMs,
     hasLease,
     ack: () => settling.once(() => send('take an ack', '+ACK', budgetMs).then(noteLateness)),

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { attemptOf } from '#bus/messages/attempt-number.ts';
 import { bodyFrame, errorFrame, sseFrame, templateFrame, textFrame } from '#bus/messages/frame.ts';
 import { firstFrames } from '#bus/messages/test-support/first-frames.ts';
 import { ulid } from '#shared/ids.ts';
@@ -169,6 +170,16 @@ describe('a reply in progress', () => {
     replies.onFrame(CALL, content(3, ' day', { attempt: 2 }));
 
     expect(shown).toEqual([delta(1, 'Hello wor'), snapshot(2, 'Good'), delta(3, ' day')]);
+  });
+
+  it('is that of one worker where two have the same delivery: the first that sent a text', () => {
+    const [first, second] = [attemptOf(1, 7), attemptOf(1, 8)];
+    replies.onFrame(CALL, opening({ attempt: first }));
+    replies.onFrame(CALL, content(1, 'Hel', { attempt: second }));
+    replies.onFrame(CALL, content(2, 'Good', { attempt: first }));
+    replies.onFrame(CALL, content(2, 'lo', { attempt: second }));
+
+    expect(shown).toEqual([delta(1, 'Hel'), delta(2, 'lo')]);
   });
 
   it.each(['cancelled', 'error', 'ready'])('ends with an event to its readers when the turn ends as %s without a message', (status) => {

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Bus } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { attemptOf } from '#bus/messages/attempt-number.ts';
 import { sseFrame, templateFrame, textFrame } from '#bus/messages/frame.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import { systemClock } from '#shared/clock.ts';
@@ -102,6 +103,45 @@ describe('FrameFeed', () => {
       }),
       { numRuns: 60 },
     );
+  });
+
+  it.each([
+    { what: 'before the content of the first', begun: 'o', first: 8, second: 7, read: { worker: 7, frames: 2 } },
+    { what: 'behind content of the first', begun: 'm', first: 7, second: 8, read: { worker: 7, frames: 3 } },
+  ] as const)('DESIGN 7: has the frames of one worker where two have the same delivery, and the second sends $what', async ({ begun, first, second, read }) => {
+    const readers = new CallReaders({ bus, origin: 'gtwo', log: silentLog, limits });
+    const callId = readers.origin + 'call';
+    const taken: string[] = [];
+    const ended = new Promise<string>((resolve) => {
+      new FrameFeed(
+        { bus, readers, clock: systemClock, deadlines: new Deadlines(), log: silentLog, limits, metrics: noMetrics },
+        { callId, deadlineAtMs: systemClock.nowMs() + 60_000, isDetached: false },
+        {
+          onContent: (sse) => taken.push(Buffer.from(sse).toString()),
+          onFrame: (frame) => {
+            if (frame.kind !== 'body') taken.push(Buffer.from(frame.sse).toString());
+            if (frame.kind === 'done') resolve('done');
+          },
+          restart: () => taken.splice(0),
+          onNothingLeft: () => {},
+          fail: (error) => resolve(error.message),
+        },
+      );
+    });
+    const send = (letter: 'o' | 'm' | 'd', seq: number, worker: number) =>
+      bus.tokens.publish(subjectOf(addresses.tokens, 'gtwo', callId), sseFrame(letter, { callId, attempt: attemptOf(1, worker), seq }, 'data: x\n\n'));
+    send(begun, 1, first);
+    send('m', 1, second);
+    send('d', 2, second);
+    if (begun === 'm') {
+      send('m', 2, first);
+      send('d', 3, first);
+    }
+
+    expect(await ended).toBe('done');
+    const ids = Array.from({ length: read.frames }, (_, index) => `id: ${callId}.${attemptOf(1, read.worker)}.${index + 1}`);
+    expect(taken.map((sse) => sse.split('\n')[0])).toEqual(ids);
+    await readers.stop();
   });
 
   it('fails when more frames come than it can buffer during a replay', async () => {

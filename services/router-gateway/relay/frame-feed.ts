@@ -65,7 +65,8 @@ export interface FedCall {
  *   gap, reconnect, silence          replay; a gap that remains fails the call
  *   silence after content            neither frames nor heartbeats: fails the call, unless the replay continues it. Not while this process is late itself
  *   silence before content           the same, but the call is sent to another worker
- *   higher attempt                   restarts, or fails the call once content was sent
+ *   later delivery                   restarts, or fails the call once content was sent
+ *   second worker of a delivery      restarts, or is not read once content was sent
  *   past the deadline                fails the call: a live worker would have reported it. After content it is sent to another worker, which bills it
  *
  * A resumed reader begins with a replay; if that does not reach back to its position, the call is not found. If the feed ends before the
@@ -154,11 +155,13 @@ export class FrameFeed implements CallReader, FrameHandler {
     this.#sink.onFrame(frame);
   }
 
-  onAttempt(frame: NumberedFrame): boolean {
+  onAttempt(frame: NumberedFrame, isSecond: boolean): boolean {
     if (!this.#hasSentContent) {
       this.#sink.restart();
       return true;
     }
+    // The first worker may run on. If it does not, its silence ends the call.
+    if (isSecond) return false;
     // An error frame may report the loss itself.
     if (frame.kind === 'error') this.#onErrorBehindLoss(frame);
     else this.#failAsLost('The worker of this call was lost after a part of the answer was sent');

@@ -56,6 +56,12 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   },
   { name: 'an interim record of a dead call that is not found', caughtAt: 458, rule: 'one row', options: { ledger: { ...ALL_RULES, findsOverdue: false } } },
   {
+    name: 'two workers of a delivery taken for one: attempts do not name the worker',
+    caughtAt: 583,
+    rule: 'text',
+    patch: { file: 'bus/messages/attempt-number.ts', find: 'return delivery * WORKERS + (worker % WORKERS);', replace: 'return delivery + 0 * worker;' },
+  },
+  {
     name: 'a terminal frame that does not wait for the record',
     caughtAt: 1,
     rule: 'record first',

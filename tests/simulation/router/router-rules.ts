@@ -23,10 +23,13 @@ function checkClient(simulation: RouterSimulation, client: SimulatedClient): voi
   if (!client.isResumed) checkCall(simulation, client);
 }
 
-/** A stream that ends well has each piece once, also where it was resumed at another gateway. */
+/** A stream has pieces of one answer, and each of them once if it ends well, also where it was resumed at another gateway. */
 function checkText({ watch }: RouterSimulation, { asked, wholeBody }: SimulatedClient): void {
-  if (!asked.stream || !wholeBody.includes('[DONE]')) return;
-  const pieces = wholeBody.split(PIECE).length - 1;
+  if (!asked.stream) return;
+  const answers = [...wholeBody.matchAll(PIECE)].map(([, answer]) => answer);
+  if (new Set(answers).size > 1) watch.breach('text', `the stream of call ${asked.number} has pieces of several answers: ${answers.join(', ')}`);
+  if (!wholeBody.includes('[DONE]')) return;
+  const pieces = answers.length;
   const written = Number(/"completion_tokens":(\d+)/.exec(wholeBody)?.[1]) / TOKENS_PER_PIECE;
   if (pieces !== written) watch.breach('text', `the stream of call ${asked.number} has ${pieces} pieces of ${written}`);
 }
@@ -53,7 +56,7 @@ function mustBeBilled({ watch }: RouterSimulation, { asked, gateway, hasLeft, bo
   if (!watch.wasTaken(callId)) return false;
   if (!watch.isTakerLost(callId)) return true;
   const isQueueable = gateway.state !== 'dead' && !hasLeft && !watch.unpublished.has(callId) && !body.includes(LOST);
-  return isQueueable && asked.key.limitNano !== null && body.includes(PIECE);
+  return isQueueable && asked.key.limitNano !== null && body.search(PIECE) >= 0;
 }
 
 /** What the broker has lost with its store has no row, unless the call has run for long enough to have an interim record. */

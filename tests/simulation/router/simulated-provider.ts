@@ -6,7 +6,8 @@ import type { Process, Scheduler } from '../scheduler.ts';
 import { config, FILE_TEXT, hasFile, numberIn } from './router-setup.ts';
 
 /** Of an answer: at four characters a token. */
-export const PIECE = 'eight ch';
+/** A piece of an answer: eight characters, with the number of the request that it answers. */
+export const PIECE = /piece(\d{3})/g;
 export const TOKENS_PER_PIECE = 2;
 const MAX_PIECES = 4;
 const USAGE = { promptTokens: 9, cachedTokens: 0, reasoningTokens: 0 };
@@ -21,6 +22,8 @@ export class SimulatedProviders {
   /** Calls that were sent without the text of their file. */
   readonly unread: number[] = [];
   isFaultFree = false;
+  /** Requests that are answered. */
+  #begun = 0;
 
   constructor(scheduler: Scheduler) {
     this.#scheduler = scheduler;
@@ -53,10 +56,10 @@ export class SimulatedProviders {
     const step = <Result>(what: string, execute: () => Result) =>
       orAborted(signal, this.#scheduler.park<Result>(process, `${slug} ${what} ${number}`, connectionLost, execute));
     const isRead = JSON.stringify(request.messages).includes(FILE_TEXT);
-    const pieces = await step('gets call', () => this.#begin(number, isRead));
+    const { pieces, text } = await step('gets call', () => this.#begin(number, isRead));
     for (let piece = 0; piece < pieces; piece += 1) {
       await step('writes for call', () => {});
-      if (!onParts([{ type: 'text-delta', text: PIECE }])) return;
+      if (!onParts([{ type: 'text-delta', text }])) return;
     }
     await step('ends call', () => {});
     const usage = { ...USAGE, completionTokens: TOKENS_PER_PIECE * pieces };
@@ -66,14 +69,15 @@ export class SimulatedProviders {
     ]);
   }
 
-  /** @returns how many pieces the answer has */
-  #begin(number: number, isRead: boolean): number {
+  /** @returns how many pieces the answer has, and their text */
+  #begin(number: number, isRead: boolean): { pieces: number; text: string } {
     const { chance } = this.#scheduler;
     if (isRead) this.withFile += 1;
     else if (hasFile(number)) this.unread.push(number);
     this.requests.set(number, (this.requests.get(number) ?? 0) + 1);
     if (!this.isFaultFree && chance.oneIn(10)) throw connectionLost();
-    return 1 + chance.below(MAX_PIECES);
+    this.#begun += 1;
+    return { pieces: 1 + chance.below(MAX_PIECES), text: `piece${String(this.#begun).padStart(3, '0')}` };
   }
 }
 
