@@ -1,20 +1,27 @@
 import { randomInt } from 'node:crypto';
 
 /** Above all delivery numbers: attempts below it are those of dispatches, and of workers of the release before. */
-const WORKERS = 1_000;
+const TAGS = 1_000;
 
-/** Of this process. */
-const ownNumber = randomInt(WORKERS);
+/** Of the next delivery to this process. */
+let nextTag = randomInt(TAGS);
 
 /**
- * The attempt of a queued item's delivery, in ids of frames: the number of the delivery, then one of the worker. After an election of the broker two workers may
- * have an item with the same delivery number, since the new leader does not know the delivery and counts it anew. Their frames must not be taken for one answer.
+ * The attempt of a queued item's delivery, in ids of frames: the number of the delivery, then a tag. After an election of the broker an item may be delivered
+ * twice with the same delivery number, to two workers or to one, since the new leader does not know the first delivery and counts anew. Their frames must not be
+ * taken for one answer.
  */
-export function attemptOf(delivery: number, worker = ownNumber): number {
-  return delivery * WORKERS + (worker % WORKERS);
+export function attemptOf(delivery: number, tag = newTag()): number {
+  return delivery * TAGS + (tag % TAGS);
+}
+
+/** Counted from a random number: a process has no tag twice within its next 1,000 deliveries, and seldom that of another process. */
+function newTag(): number {
+  nextTag += 1;
+  return nextTag;
 }
 
 /** The delivery of an attempt. */
 export function deliveryOf(attempt: number): number {
-  return attempt < WORKERS ? attempt : Math.floor(attempt / WORKERS);
+  return attempt < TAGS ? attempt : Math.floor(attempt / TAGS);
 }

@@ -15,7 +15,7 @@
  * `s` and `m`. The letter alone says how long a frame is stored (retention.ts). Content is the commit point: no fallback from there on.
  *
  * SSE bytes begin with `id: <call>.<attempt>.<seq>\n`. The attempt is the delivery number of the item, behind which that of a queued one has
- * a number of its worker (attempt-number.ts); seq counts from 1 in it. The second event of a frame
+ * a tag (attempt-number.ts); seq counts from 1 in it. The second event of a frame
  * has the id `<call>.<attempt>.<seq>.2`, and so on: a connection may break between two events of one frame.
  */
 export type Frame = ReadyFrame | TextFrame;

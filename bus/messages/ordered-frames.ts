@@ -32,7 +32,7 @@ export interface FrameHandler {
   /** A text whose event is `template.eventOf(frame.seq, frame.text)`. */
   onText(frame: TextFrame, template: EventTemplate): void;
   /**
-   * Another attempt begins, of which this frame came first: of a later delivery, or of a second worker that has the same one (`isSecond`).
+   * Another attempt begins, of which this frame came first: of a later delivery, or of a second one with the same number (`isSecond`).
    * @returns false when it is not to be read
    */
   onAttempt(frame: NumberedFrame, isSecond: boolean): boolean;

@@ -95,6 +95,7 @@ export class ModelBroker {
   onReconnects: { process: Process; handler(): void }[] = [];
   readonly #reconnects = new Map<Process, number>();
   #restarts = 0;
+  #tags = 0;
   /** Processes with a half-open connection: nothing comes through in either direction, without an error. */
   readonly #cutOff = new Set<Process>();
 
@@ -182,6 +183,12 @@ export class ModelBroker {
 
   dispatched(messageId: string, body: string): void {
     this.#watch.dispatched(messageId, body);
+  }
+
+  /** Of a delivery's attempt: counted here for all processes, so that a schedule is the same again. */
+  nextTag(): number {
+    this.#tags += 1;
+    return this.#tags;
   }
 
   /** A dispatch is begun: it is delivered once. */

@@ -228,7 +228,7 @@ function workQueueOf(options: BusOptions, publish: StoredPublish | null): WorkQu
     const { messageId, body, delivery, publishedAtMs } = item;
     return {
       ...{ messageId, body, deliveryCount: delivery, publishedAtMs },
-      attempt: attemptOf(delivery, Number(process.id.replace(/\D/g, ''))),
+      attempt: attemptOf(delivery, broker.nextTag()),
       ack: () => once('ack', () => broker.settle(item)),
       nak: (delayMs) => once('nak', () => broker.putOff(item, lease, delayMs)),
       term: () => once('term', () => broker.settle(item)),

@@ -66,7 +66,7 @@ export interface FedCall {
  *   silence after content            neither frames nor heartbeats: fails the call, unless the replay continues it. Not while this process is late itself
  *   silence before content           the same, but the call is sent to another worker
  *   later delivery                   restarts, or fails the call once content was sent
- *   second worker of a delivery      restarts, or is not read once content was sent
+ *   a second one of that number      restarts, or is not read once content was sent
  *   past the deadline                fails the call: a live worker would have reported it. After content it is sent to another worker, which bills it
  *
  * A resumed reader begins with a replay; if that does not reach back to its position, the call is not found. If the feed ends before the

@@ -56,10 +56,10 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
   },
   { name: 'an interim record of a dead call that is not found', caughtAt: 458, rule: 'one row', options: { ledger: { ...ALL_RULES, findsOverdue: false } } },
   {
-    name: 'two workers of a delivery taken for one: attempts do not name the worker',
+    name: 'two deliveries with one number taken for one: attempts have no tag',
     caughtAt: 583,
     rule: 'text',
-    patch: { file: 'bus/messages/attempt-number.ts', find: 'return delivery * WORKERS + (worker % WORKERS);', replace: 'return delivery + 0 * worker;' },
+    patch: { file: 'bus/messages/attempt-number.ts', find: 'return delivery * TAGS + (tag % TAGS);', replace: 'return delivery + 0 * tag;' },
   },
   {
     name: 'a terminal frame that does not wait for the record',
