@@ -110,7 +110,7 @@ describe('FrameFeed', () => {
     { what: 'behind content of the first', begun: 'm', first: 7, second: 8, read: { worker: 7, frames: 3 } },
   ] as const)('DESIGN 7: has the frames of one worker where two have the same delivery, and the second sends $what', async ({ begun, first, second, read }) => {
     const readers = new CallReaders({ bus, origin: 'gtwo', log: silentLog, limits });
-    const callId = readers.origin + 'call';
+    const callId = 'gtwo-call';
     const taken: string[] = [];
     const ended = new Promise<string>((resolve) => {
       new FrameFeed(
