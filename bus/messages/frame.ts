@@ -14,8 +14,8 @@
  * A capital letter is the same frame of a *logged* call: its answer will be in a session's log. Readers of the release before know no capital letters, nor
  * `s` and `m`. The letter alone says how long a frame is stored (retention.ts). Content is the commit point: no fallback from there on.
  *
- * SSE bytes begin with `id: <call>.<attempt>.<seq>\n`. The attempt is the delivery number of the item, behind which that of a queued one has
- * a tag (attempt-number.ts); seq counts from 1 in it. The second event of a frame
+ * SSE bytes begin with `id: <call>.<attempt>.<seq>\n`. The attempt is the delivery number of the item; where the broker counts deliveries, a
+ * tag follows it (attempt-number.ts). seq counts from 1 in an attempt. The second event of a frame
  * has the id `<call>.<attempt>.<seq>.2`, and so on: a connection may break between two events of one frame.
  */
 export type Frame = ReadyFrame | TextFrame;

@@ -36,8 +36,8 @@ function reading(replays: Uint8Array[][] = [[]], about: Partial<FrameSource> = {
     {
       onReady: (frame) => seen.push(frame.kind === 'body' ? 'body' : `${frame.kind} ${frame.attempt}.${frame.seq}`),
       onText: (frame, own) => seen.push(Buffer.from(own.eventOf(frame.seq, frame.text)).toString().split('\n').slice(1, 2).join()),
-      onAttempt: ({ attempt }, isSecond) => {
-        if (attempt > 1) seen.push(`${isSecond ? 'second' : 'attempt'} ${attempt}`);
+      onAttempt: ({ attempt }) => {
+        if (attempt > 1) seen.push(`attempt ${attempt}`);
         return isWilling || attempt === 1;
       },
       onNothingLeft: note('nothing left'),
@@ -70,24 +70,46 @@ describe('the frames of a call', () => {
     expect(seen).toEqual(['content 1.1', 'attempt 2', 'data: {"text":"1.2"}']);
   });
 
-  it('of a second worker that has the same delivery are read if they are wanted, and then those of the first are asked for again', () => {
+  describe('of two deliveries with one number', () => {
     const [first, second] = [attemptOf(2, 7), attemptOf(2, 8)];
-    const refusing = reading([[]], {}, false);
-    receive(refusing, stating(1, 1), text(2, 1), stating(1, first), text(3, 1));
-    expect(seen.splice(0)).toEqual(['content 1.1', 'data: {"text":"1.2"}', `attempt ${first}`, 'data: {"text":"1.3"}']);
+    const open = (attempt: number) => sseFrame('o', at(1, attempt), 'data: role\n\n');
+    const more = (seq: number, attempt: number) => sseFrame('m', at(seq, attempt), 'data: x\n\n');
 
-    receive(reading(), stating(1, 1), stating(1, first), stating(1, second), text(2, second), text(2, 1), stating(1, first));
-    const [begun, changed, back] = [`attempt ${first}`, `second ${second}`, `second ${first}`];
-    expect(seen).toEqual([
-      'content 1.1',
-      begun,
-      `content ${first}.1`,
-      changed,
-      `content ${second}.1`,
-      `data: {"text":"${second}.2"}`,
-      back,
-      `content ${first}.1`,
-    ]);
+    it('are those of the one that has content first, whatever the other sends', () => {
+      receive(reading(), stating(1, first), stating(1, second), text(2, second), text(2, first), sseFrame('d', at(3, second), 'data: end\n\n'), text(3, first));
+
+      expect(seen).toEqual([`attempt ${first}`, `content ${first}.1`, `data: {"text":"${first}.2"}`, `data: {"text":"${first}.3"}`]);
+    });
+
+    it.each([
+      { what: 'the first has content first', live: [open(first), open(second), more(2, first), more(2, second)], shown: first, replays: 0 },
+      { what: 'the second has content first', live: [open(first), open(second), more(2, second), more(2, first)], shown: second, replays: 1 },
+    ])('are read from the beginning of that one: $what', async ({ live, shown, replays }) => {
+      receive(reading([live]), ...live, more(3, shown));
+      await nextTurn();
+
+      expect(seen.filter((what) => what.startsWith('lost'))).toEqual([]);
+      expect(asked).toHaveLength(replays);
+      const begun = seen.lastIndexOf(`attempt ${shown}`);
+      expect(seen.slice(begun).filter((what) => /^(open|content)/.test(what))).toEqual([`open ${shown}.1`, `content ${shown}.2`, `content ${shown}.3`]);
+    });
+
+    it.each(['open', 'error'])('begin anew with content of the second, and not with its %s', (kind) => {
+      const frame = kind === 'open' ? open(second) : errorFrame(at(1, second), 502, '{}', 'data: x\n\n');
+      receive(reading(), open(first), frame, stating(2, first));
+
+      expect(seen).toEqual([`attempt ${first}`, `open ${first}.1`, `content ${first}.2`]);
+    });
+
+    it('are not mixed behind the position of a resumed reader', async () => {
+      const frames = reading([[stating(1, second), text(2, second), text(3, second)]]);
+      frames.resume({ attempt: first, seq: 2, events: 1 });
+      frames.replay();
+      await nextTurn();
+      receive(frames, sseFrame('d', at(4, second), 'data: end\n\n'));
+
+      expect(seen).toEqual(['replayed']);
+    });
   });
 
   it('have the template of their own attempt', () => {

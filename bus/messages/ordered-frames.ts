@@ -31,11 +31,8 @@ export interface FrameHandler {
   onReady(frame: ReadyFrame): void;
   /** A text whose event is `template.eventOf(frame.seq, frame.text)`. */
   onText(frame: TextFrame, template: EventTemplate): void;
-  /**
-   * Another attempt begins, of which this frame came first: of a later delivery, or of a second one with the same number (`isSecond`).
-   * @returns false when it is not to be read
-   */
-  onAttempt(frame: NumberedFrame, isSecond: boolean): boolean;
+  /** Another attempt begins, of which this frame came first. @returns false when it is not to be read */
+  onAttempt(frame: NumberedFrame): boolean;
   /** Of a resumed reader: the last event that it has, once it is found. Not called for one that begins before a frame's first event. */
   onPosition?(sse: Uint8Array): void;
   /** The terminal frame, of which a resumed reader has all events. */
@@ -54,7 +51,8 @@ export interface FrameHandler {
  * The frames of one call in order, each once. Live frames may be lost, repeated or come from a worker that lost the call:
  *
  *   earlier delivery, repeated seq   dropped
- *   any other attempt                begins anew, if the handler agrees
+ *   later delivery                   begins anew, if the handler agrees
+ *   a second one with its number     likewise with its content, unless the first has some: else dropped
  *   a gap, a text without template   replay; one that three replays leave open is lost
  */
 export class OrderedFrames {
@@ -62,6 +60,8 @@ export class OrderedFrames {
   readonly #handler: FrameHandler;
   #attempt = 0;
   #nextSeq = 1;
+  /** Of this attempt, or its end, was passed on. */
+  #hasContent = false;
   #resumedAfter: EventPosition | null = null;
   #template: EventTemplate | null = null;
   /** Frames that arrive before or during a replay; null when they are delivered as they come. */
@@ -93,6 +93,7 @@ export class OrderedFrames {
     // The reader has content of this attempt. The last frame may have further events.
     this.#attempt = after.attempt;
     this.#nextSeq = Math.max(after.seq, 1);
+    this.#hasContent = true;
     this.#resumedAfter = after;
   }
 
@@ -127,12 +128,7 @@ export class OrderedFrames {
       this.#handler.onReady(frame);
       return;
     }
-    if (frame.attempt !== this.#attempt) {
-      const later = deliveryOf(frame.attempt) - deliveryOf(this.#attempt);
-      if (later < 0 || !this.#handler.onAttempt(frame, later === 0)) return;
-      this.#attempt = frame.attempt;
-      this.#nextSeq = 1;
-    }
+    if (frame.attempt !== this.#attempt && !this.#begins(frame)) return;
     if (frame.kind === 'content') this.#noteTemplate(frame);
     if (frame.seq < this.#nextSeq) return;
     const template = this.#template;
@@ -141,9 +137,23 @@ export class OrderedFrames {
       return;
     }
     this.#nextSeq += 1;
+    this.#hasContent ||= frame.kind !== 'open';
     if (frame.seq === this.#resumedAfter?.seq) this.#deliverRest(frame, this.#resumedAfter.events);
     else if (frame.kind === 'text') this.#handler.onText(frame, template as EventTemplate);
     else this.#handler.onReady(frame);
+  }
+
+  /** @returns false when the frame's attempt is not read */
+  #begins(frame: NumberedFrame): boolean {
+    const later = deliveryOf(frame.attempt) - deliveryOf(this.#attempt);
+    const isContent = frame.kind === 'content' || frame.kind === 'text' || frame.kind === 'done';
+    // Both may run on: the first content decides, so that they do not replace each other again and again.
+    if (later < 0 || (later === 0 && (this.#hasContent || !isContent))) return false;
+    if (!this.#handler.onAttempt(frame)) return false;
+    this.#attempt = frame.attempt;
+    this.#nextSeq = 1;
+    this.#hasContent = false;
+    return true;
   }
 
   /** The frame in whose middle a reader resumes. */

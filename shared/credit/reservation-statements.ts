@@ -40,7 +40,7 @@ export const reserveCalls: NamedStatement = {
         ${usedOf('l', 'a.period')} as used,
         reservation.is_known or coalesce(record.is_known, false) as is_repeated
       from asked a left join locked l on l.key_id = a.key_id
-        -- Neither can be made a join, so that the plan reads one entry of each index, and not the whole ledger for a hash table.
+        -- Neither can be made a join, for which the plan would read the whole ledger into a hash table.
         cross join lateral (select count(*) > 0 as is_known from reservations r where r.call_id = a.call_id) reservation
         left join lateral (select generation_id = a.call_id as is_known from usage_ledger where generation_id >= a.call_id order by generation_id limit 1) record on true
     ),
@@ -87,8 +87,8 @@ export const reserveTogether: NamedStatement = {
     ),
     fitting as materialized (
       select key_id from known where used < $6::bigint and used + $5::bigint <= $6::bigint
-        -- A connection keeps its plan while the tables grow. For a list of ids, and in a ledger of a page for a single id, PostgreSQL would scan the table;
-        -- for the first record in the order of ids it reads the index.
+        -- A connection keeps its plan while the tables grow. For a list of ids, and for a single id in a ledger of some dozens of records, PostgreSQL would
+        -- scan the table; for the first record in the order of ids it reads the index.
         and not exists (
           select from unnest((select $2::text[])) as a (call_id)
             cross join lateral (select count(*) > 0 as is_known from reservations r where r.call_id = a.call_id) reservation

@@ -90,7 +90,7 @@ describe('the history of a session', () => {
 
   it('is not cached when it has become long', async () => {
     commit('a');
-    commit('x'.repeat(140_000));
+    commit('x'.repeat(600_000));
     expect(await textsUpTo(1)).toHaveLength(2);
     expect(await textsUpTo(1)).toHaveLength(2);
 
@@ -122,6 +122,14 @@ describe('the history of a session', () => {
     commit('the newest');
     expect(await histories.upTo(stored.length - 1, ours)).toEqual(newest(stored.length - 1));
     expect(reads).toBe(1);
+  });
+
+  it('is not read when it has 400 messages of ordinary length, and later ones take the place of the first', async () => {
+    for (let n = 0; n < 700; n += 1) {
+      commit(`${n}`.padEnd(900, 'x'));
+      if (n > 400) expect(await histories.upTo(stored.length - 1, ours)).toEqual(newest(stored.length - 1));
+    }
+    expect(reads).toBe(0);
   });
 
   it('is read once where the cache has it from the middle', async () => {
@@ -172,7 +180,7 @@ describe('the history of a session', () => {
 
   it('is not cached when an injected result has made it long', async () => {
     commit('a');
-    commitEvent({ kind: 'tool', tool_calls: [{ tool_id: 't', arguments: {}, result: { data: 'x'.repeat(140_000), metadata: {} } }] }, 'system');
+    commitEvent({ kind: 'tool', tool_calls: [{ tool_id: 't', arguments: {}, result: { data: 'x'.repeat(600_000), metadata: {} } }] }, 'system');
     await histories.upTo(1, ours);
 
     expect(reads).toBe(1);

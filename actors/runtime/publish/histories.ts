@@ -7,10 +7,10 @@ import type { CommitPlan } from '../apply/commit-plan.ts';
 const MAX_HISTORY_MESSAGES = 400;
 /** As many as sessions (snapshots.ts). Eviction costs one read. */
 const MAX_CACHED = 10_000;
-/** Over all conversations: 128 of the longest, a hundred of 400 short messages. */
+/** Over all conversations: 32 of the longest, some 90 of 400 messages of 200 characters. */
 const MAX_CHARACTERS = 16 * 1_024 * 1_024;
-/** Longer ones are not cached, so that they do not take the place of hundreds. */
-const MAX_CACHED_CHARACTERS = 128 * 1_024;
+/** Longer ones are not cached, so that they do not take the place of many. */
+const MAX_CACHED_CHARACTERS = 512 * 1_024;
 /** Messages that a cached conversation has beyond those of a prompt before its oldest are dropped, so that they are not dropped one by one. */
 const MAX_SURPLUS = 100;
 /** Estimate of ids, times and metadata per event. */
@@ -86,9 +86,8 @@ export class Histories {
     if (!isMessage(event)) return;
     cached.messages.push(event);
     const characters = cached.characters + weightOf(event);
-    const isLong = cached.messages.length > MAX_HISTORY_MESSAGES + MAX_SURPLUS;
     // A new object: an unchanged one is not measured again.
-    this.#cached.set(sessionId, isLong ? withoutOldest({ ...cached, characters }) : { ...cached, characters });
+    this.#cached.set(sessionId, withoutSurplus({ ...cached, characters }));
   }
 }
 
@@ -98,9 +97,12 @@ function newestUpTo(offset: number, { messages, isWhole }: Cached): Conversation
   return isWhole || found.length === MAX_HISTORY_MESSAGES ? found : null;
 }
 
-/** Keeps some beyond those of a prompt, since a turn may end below the newest. */
-function withoutOldest(cached: Cached): Cached {
-  const dropped = cached.messages.slice(0, MAX_SURPLUS / 2);
+/** Keeps some beyond those of a prompt where they fit, since a turn may end below the newest. */
+function withoutSurplus(cached: Cached): Cached {
+  const surplus = cached.messages.length - MAX_HISTORY_MESSAGES;
+  const isLong = cached.characters > MAX_CACHED_CHARACTERS;
+  if (surplus <= (isLong ? 0 : MAX_SURPLUS)) return cached;
+  const dropped = cached.messages.slice(0, isLong ? surplus : MAX_SURPLUS / 2);
   return {
     ...cached,
     messages: cached.messages.slice(dropped.length),

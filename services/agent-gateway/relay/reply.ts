@@ -1,5 +1,5 @@
 import type { ReadyFrame, TextFrame } from '#bus/messages/frame.ts';
-import { type FrameHandler, type NumberedFrame, OrderedFrames } from '#bus/messages/ordered-frames.ts';
+import { type FrameHandler, OrderedFrames } from '#bus/messages/ordered-frames.ts';
 import { textInChunks } from '#shared/surfaces/chat-completions/text-in-chunks.ts';
 import { textIn, textOf } from '#shared/surfaces/parts/text-in.ts';
 import { limits } from '../limits.ts';
@@ -66,9 +66,8 @@ export class Reply implements FrameHandler {
     if (frame.kind === 'content') this.#add(frame.template === 'unstated' ? textInChunks(frame.sse) : textIn(frame.sse));
   }
 
-  /** A worker that takes over starts again. A second one that has the same delivery is not read behind a text: the first may run on. */
-  onAttempt(_frame: NumberedFrame, isSecond: boolean): boolean {
-    if (isSecond && this.text !== '') return false;
+  /** A worker that takes over starts again. */
+  onAttempt(): boolean {
     this.#isReplaced ||= this.#seq > 0;
     this.text = '';
     return true;

@@ -66,7 +66,7 @@ export interface FedCall {
  *   silence after content            neither frames nor heartbeats: fails the call, unless the replay continues it. Not while this process is late itself
  *   silence before content           the same, but the call is sent to another worker
  *   later delivery                   restarts, or fails the call once content was sent
- *   a second one of that number      restarts, or is not read once content was sent
+ *   a second one of its number       restarts with its content, or is not read once content was sent (ordered-frames.ts)
  *   past the deadline                fails the call: a live worker would have reported it. After content it is sent to another worker, which bills it
  *
  * A resumed reader begins with a replay; if that does not reach back to its position, the call is not found. If the feed ends before the
@@ -155,13 +155,11 @@ export class FrameFeed implements CallReader, FrameHandler {
     this.#sink.onFrame(frame);
   }
 
-  onAttempt(frame: NumberedFrame, isSecond: boolean): boolean {
+  onAttempt(frame: NumberedFrame): boolean {
     if (!this.#hasSentContent) {
       this.#sink.restart();
       return true;
     }
-    // The first worker may run on. If it does not, its silence ends the call.
-    if (isSecond) return false;
     // An error frame may report the loss itself.
     if (frame.kind === 'error') this.#onErrorBehindLoss(frame);
     else this.#failAsLost('The worker of this call was lost after a part of the answer was sent');

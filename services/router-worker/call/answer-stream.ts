@@ -12,7 +12,7 @@ const STATE_EVERY_MS = 30_000;
 export interface StreamTarget {
   surface: Surface;
   callId: string;
-  /** Delivery number of the work item. */
+  /** Of its delivery, in ids of frames. */
   attempt: number;
   /** Whether the answer will be in a session's log. */
   isLogged: boolean;

@@ -32,7 +32,7 @@ export type CallResult =
 export interface Execution {
   call: RouterCall;
   surface: Surface;
-  /** Delivery number of the work item. */
+  /** Of its delivery, in ids of frames. */
   attempt: number;
   /** Its reason is a SwitchyardError. */
   signal: CallSignal;

@@ -5,9 +5,9 @@ import { orAborted } from '../environment.ts';
 import type { Process, Scheduler } from '../scheduler.ts';
 import { config, FILE_TEXT, hasFile, numberIn } from './router-setup.ts';
 
-/** Of an answer: at four characters a token. */
 /** A piece of an answer: eight characters, with the number of the request that it answers. */
 export const PIECE = /piece(\d{3})/g;
+/** At four characters a token. */
 export const TOKENS_PER_PIECE = 2;
 const MAX_PIECES = 4;
 const USAGE = { promptTokens: 9, cachedTokens: 0, reasoningTokens: 0 };
