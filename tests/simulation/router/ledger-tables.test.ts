@@ -62,13 +62,13 @@ function statementOf(chance: Chance, { number, nowMs }: { number: number; nowMs:
       return [releaseCalls, [ids, keys]];
     case 4:
     case 5: {
-      const createdAts = ids.map(() => nowMs - chance.pick([0, HOUR_MS, 30 * HOUR_MS, 300 * HOUR_MS, -HOUR_MS]));
-      const [zeros, models] = [ids.map(() => 0), ids.map(() => null)];
-      const costs = amounts.map((amount) => (chance.oneIn(3) ? 0 : amount));
-      return [
-        WRITE_RECORDS,
-        [ids, keys, createdAts, models, models, zeros, zeros, zeros, costs, ids.map(() => '{}').join('\n'), ids.map(() => chance.oneIn(2))],
-      ];
+      // A record that was delivered twice may be in one batch twice.
+      const calls = ids.flatMap((id, index) => Array.from({ length: chance.oneIn(5) ? 2 : 1 }, () => ({ id, key: keys[index], amount: amounts[index] ?? 0 })));
+      const createdAts = calls.map(() => nowMs - chance.pick([0, HOUR_MS, 30 * HOUR_MS, 300 * HOUR_MS, -HOUR_MS]));
+      const [zeros, models, records] = [calls.map(() => 0), calls.map(() => null), calls.map(() => '{}').join('\n')];
+      const [generations, charged] = [calls.map(({ id }) => id), calls.map(({ key }) => key)];
+      const costs = calls.map(({ amount }) => (chance.oneIn(3) ? 0 : amount));
+      return [WRITE_RECORDS, [generations, charged, createdAts, models, models, zeros, zeros, zeros, costs, records, calls.map(() => chance.oneIn(2))]];
     }
     case 6:
       return [WRITE_INTERIM, [[...ids].sort(), ids.map((_, index) => `{"at":${nowMs + index}}`).join('\n'), chance.pick([1_000, HOUR_MS])]];

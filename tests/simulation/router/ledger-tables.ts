@@ -229,7 +229,7 @@ export class LedgerTables {
   }
 
   #delete(calls: readonly string[]): ReservationRow[] {
-    const found = calls.flatMap((call) => this.reservations.get(call) ?? []);
+    const found = [...new Set(calls)].flatMap((call) => this.reservations.get(call) ?? []);
     for (const { call_id } of found) this.#state.reservations.delete(call_id);
     return found;
   }
