@@ -156,7 +156,7 @@ export interface WorkItem {
   readonly bytes?: Uint8Array | null;
   /** From 1. Above 1 it is a redelivery, and an earlier delivery may have had effects. */
   deliveryCount: number;
-  /** In ids of frames: greater for a later delivery, and another one where the broker has counted two alike (messages/attempt-number.ts). Absent: `deliveryCount`, which is exact. */
+  /** Numbers the delivery in ids of frames: two that the broker has counted alike differ (messages/attempt-number.ts). Absent: `deliveryCount`, which is exact. */
   readonly attempt?: number;
   publishedAtMs: number;
   /** Removes the item, even after its lease was lost. Only the first of ack, nak and term counts. */

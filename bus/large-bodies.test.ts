@@ -177,6 +177,18 @@ describe('carryLargeBodies', () => {
     expect(lengths).toEqual([MEBIBYTE]);
   });
 
+  it('delivers work with a large body under the attempt of its item', async () => {
+    const { bus, appended, held } = innerBus();
+    const carrying = withLargeBodies(bus);
+    await carrying.work.publish('router.call', 'w1', 'x'.repeat(MEBIBYTE));
+    const attempts: unknown[] = [];
+    carrying.work.consume('router.call', { concurrency: 1, ackWaitMs: 1_000 }, async ({ attempt, body }) => void attempts.push([attempt, body.length]));
+    const { item } = itemOf(appended[0] ?? '');
+    await held.consume?.({ ...item, attempt: 1_417 });
+
+    expect(attempts).toEqual([[1_417, MEBIBYTE]]);
+  });
+
   it('naks work when its blob cannot be read for now, and drops it when the blob is gone', async () => {
     const { bus, appended, held, blobs } = innerBus();
     const carrying = withLargeBodies(bus);

@@ -122,6 +122,20 @@ describe('an item of any kind', () => {
     expect(running.count).toBe(0);
   });
 
+  it('is executed as the attempt that the bus states, or else as its delivery', async () => {
+    const attempts: unknown[] = [];
+    execute = async (_, { attempt, delivery }) => {
+      attempts.push([attempt, delivery]);
+      return null;
+    };
+    await deliver({ ...given({}, 2), attempt: 2_417 });
+    await deliver(given({}, 2));
+    expect(attempts).toEqual([
+      [2_417, 2],
+      [2, 2],
+    ]);
+  });
+
   it('has its length noted for the heap', async () => {
     vi.mocked(noteText).mockClear();
     const item = given({ text: 'x'.repeat(500) });

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import type { WorkItem } from '../../bus.ts';
+import { deliveryOf } from '../../messages/attempt-number.ts';
 import { Retries } from '../connection/retries.ts';
 import { workItem } from './work-item.ts';
 
@@ -10,6 +11,31 @@ import { workItem } from './work-item.ts';
 const EARLY_MS = 2;
 /** Longer than a test takes. */
 const LEASE_MS = 600_000;
+
+it('is another attempt each time it is delivered, also where the broker counts two deliveries alike', () => {
+  const link = {
+    isCluster: true,
+    retries: { run: () => Promise.reject(new Error('not asked')), assertOpen: () => {} },
+    requests: { ask: () => Promise.reject(new Error('not asked')) },
+  };
+  const fields = {
+    kind: 'router.call',
+    messageId: 'c1',
+    body: '',
+    storedAtMs: 0,
+    reply: 'reply',
+    deliveredAt: 0,
+    ackWaitMs: 50,
+    budgetMs: 50,
+    log: silentLog,
+  } as const;
+  const attempts = [1, 1, 2].map((delivery) => workItem({ ...fields, link, delivery }).attempt ?? 0);
+
+  expect(new Set(attempts).size).toBe(3);
+  expect(attempts.map(deliveryOf)).toEqual([1, 1, 2]);
+  // Those of dispatches are their delivery numbers.
+  expect(Math.min(...attempts)).toBeGreaterThan(100);
+});
 
 it('reports a lease as lost that could not be extended at the broker, though its timer fires a little early', async () => {
   /** A broker that is away for the whole budget. */

@@ -62,6 +62,12 @@ export const plantedRouterFaults: readonly PlantedRouterFault[] = [
     patch: { file: 'bus/messages/attempt-number.ts', find: 'return delivery * TAGS + (tag % TAGS);', replace: 'return delivery + 0 * tag;' },
   },
   {
+    name: 'two deliveries with one number taken for one: frames have the number of the delivery',
+    caughtAt: 583,
+    rule: 'text',
+    patch: { file: 'services/router-worker/call-items.ts', find: 'attempt: running.attempt,', replace: 'attempt: running.delivery,' },
+  },
+  {
     name: 'a terminal frame that does not wait for the record',
     caughtAt: 1,
     rule: 'record first',
