@@ -18,8 +18,10 @@ async function begun({ target, upstream, settings: { bursts: settings } }) {
 /** @param {Setting} setting @returns {Promise<Result>} */
 async function left({ target, upstream, settings: { leaving: settings } }) {
   const { address, requestOf } = completionsOf(target, upstream.url, settings.shape);
-  const { clients, together } = settings;
+  const { clients, together, warmClients } = settings;
   const request = (/** @type {number} */ id) => requestOf({ stream: true, id });
-  const { seen, p50Ms, p99Ms, failures } = await leavingAtOnce({ address, requestOf: request, tokens: settings.shape.tokens, clients, together, upstream });
+  const load = { address, requestOf: request, tokens: settings.shape.tokens, clients, together, upstream };
+  for (let left = 0; left < warmClients; left += clients) await leavingAtOnce(load);
+  const { seen, p50Ms, p99Ms, failures } = await leavingAtOnce(load);
   return { figures: { seenPercent: (seen / clients) * 100, p50Ms, p99Ms }, cpuByProcess: {}, count: clients, failures };
 }

@@ -16,7 +16,7 @@ export function needSingle(targets) {
   return [...need('whole64', targets), ...need('whole1', targets)];
 }
 
-/** Streams that begin or end together, after many that do not. @param {string} load @param {string[]} targets @returns {Need[]} */
+/** Streams that begin or end together, after many requests, and streams that do not. @param {string} load @param {string[]} targets @returns {Need[]} */
 export function needStreams(load, targets) {
-  return [...need('tokens', targets), ...need(load, targets)];
+  return ['whole64', 'tokens', load].flatMap((one) => need(one, targets));
 }

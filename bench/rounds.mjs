@@ -24,9 +24,9 @@ const AT_ROUTERS = ['direct', 'raw-proxy', 'bare-hop', 'portkey', 'switchyard', 
 const AT_AGENTS = ['switchyard', 'former-settings', 'co-located', 'dbos', 'standalone'];
 
 /**
- * One round. Open streams come first: a process does not return memory, and the growth is what counts. One request at a time
- * comes after many, and streams that begin or end together after many that do not: in the seconds that these have, they would not make any process warm, and would
- * measure compilers.
+ * One round. Open streams come first: a process does not return memory, and the growth is what counts. Whole requests
+ * at 64 in flight come before one at a time, and before streams that begin or end together: in the seconds that these have, they would not make any process warm,
+ * and would measure compilers.
  *
  * @type {readonly Stage[]}
  */
@@ -34,7 +34,7 @@ const stages = [
   {
     targets: AT_ROUTERS,
     loads: [
-      ...['streams', 'slowReaders', 'tokens', 'leaving', 'leavingAtOnce', 'bursts', 'whole64', 'whole1', 'prompt1k', 'prompt100k', 'prompt1m'],
+      ...['streams', 'slowReaders', 'whole64', 'whole1', 'tokens', 'leaving', 'leavingAtOnce', 'bursts', 'prompt1k', 'prompt100k', 'prompt1m'],
       ...['answer16', 'answer200', 'answerTools', 'answerReasoning', 'steady', 'admission64', 'admission1'],
     ],
   },

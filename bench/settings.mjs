@@ -12,7 +12,7 @@
  * @property {Times} single one request, or one turn, at a time
  * @property {Times & { shape: Shape, streams: number }} tokens
  * @property {Times & { shape: Shape, streams: number }} streams
- * @property {{ shape: Shape, clients: number, together: number }} leaving `together`: of them, that leave at the same moment
+ * @property {{ shape: Shape, clients: number, together: number, warmClients: number }} leaving `together`: of them, that leave at the same moment; `warmClients` leave so before, uncounted
  * @property {{ shape: Shape, held: number, burst: number, withinMs: number, bursts: number, warmMs: number }} bursts `held` streams are open beside `burst` that begin together
  * @property {Times & { sessions: number }} turns
  * @property {number} warmTurns as `warmRequests`, of the turns at more than one in flight
@@ -66,7 +66,7 @@ export function fullSettings(traffic) {
     single: { warmMs: 2_000, measureMs: 6_000 },
     tokens: { shape: { tokens: 250, perSecond: 50, delayMs: 20, traffic }, streams: 200, warmMs: 6_000, measureMs: 10_000 },
     streams: { shape: { tokens: 60, perSecond: 10, delayMs: 20, traffic }, streams: 1_000, warmMs: 7_000, measureMs: 8_000 },
-    leaving: { shape: { tokens: 600, perSecond: 10, delayMs: 20, traffic }, clients: 200, together: 50 },
+    leaving: { shape: { tokens: 600, perSecond: 10, delayMs: 20, traffic }, clients: 200, together: 50, warmClients: 1_000 },
     // The held streams take a third of a core, and a burst as much for two seconds.
     bursts: { shape: { tokens: 40, perSecond: 20, delayMs: 20, traffic }, held: 200, burst: 200, withinMs: 100, bursts: 5, warmMs: 4_000 },
     // Hundreds of turns do not make a process warm: a fifth of its CPU would be the compiler's.
@@ -94,7 +94,7 @@ export function quickSettings(traffic) {
     single: { warmMs: 300, measureMs: 1_000 },
     tokens: { shape: { tokens: 75, perSecond: 50, delayMs: 20, traffic }, streams: 200, warmMs: 1_500, measureMs: 1_500 },
     streams: { shape: { tokens: 20, perSecond: 10, delayMs: 20, traffic }, streams: 1_000, warmMs: 2_500, measureMs: 2_000 },
-    leaving: { shape: { tokens: 600, perSecond: 10, delayMs: 20, traffic }, clients: 200, together: 50 },
+    leaving: { shape: { tokens: 600, perSecond: 10, delayMs: 20, traffic }, clients: 200, together: 50, warmClients: 0 },
     bursts: { shape: { tokens: 20, perSecond: 20, delayMs: 20, traffic }, held: 200, burst: 200, withinMs: 100, bursts: 1, warmMs: 1_000 },
     turns: { sessions: 100, warmMs: 1_500, measureMs: 3_000 },
     warmTurns: 0,

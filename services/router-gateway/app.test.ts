@@ -383,6 +383,7 @@ describe('every answer', () => {
     await eventually(() => gateway.opened.log.lines.filter(({ message }) => message === 'request')).toHaveLength(1);
     const line = gateway.opened.log.lines.find(({ message }) => message === 'request');
     expect(line?.fields).toMatchObject({ method: 'POST', route: CHAT, status: 200, key_id: 'one', call_id: call.callId });
+    expect(line?.fields).not.toHaveProperty('incomplete');
     expect(JSON.stringify(gateway.opened.log.lines)).not.toMatch(new RegExp(`private|${KEY}`));
   });
 });

@@ -148,5 +148,6 @@ function logRequest(log: Log, request: FastifyRequest, reply: FastifyReply, dura
   if (log.writes?.(level) === false) return;
   const status = reply.raw.statusCode;
   const ids = { request_id: id, key_id: keyId, call_id: reply.getHeader('x-generation-id'), trace_id: traceIdOfRequest(request) };
-  log[level]({ method, route, status, duration_ms: Math.round(durationMs), ...ids }, 'request');
+  const incomplete = reply.raw.writableFinished ? {} : { incomplete: true };
+  log[level]({ method, route, status, duration_ms: Math.round(durationMs), ...ids, ...incomplete }, 'request');
 }

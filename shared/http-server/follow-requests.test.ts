@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect } from 'node:net';
 import fastify from 'fastify';
 import { expect, it, onTestFinished } from 'vitest';
 import { openMetrics } from '../telemetry/open-metrics.ts';
@@ -18,4 +20,25 @@ it('DESIGN 12: counts requests by the pattern of their route, one for all unknow
     .poll(() => of('http_requests_total'), { timeout: 60_000, interval: 5 })
     .toEqual(['{server="agent",method="GET",route="/sessions/:session_id",status="200"} 2', '{server="agent",method="GET",route="none",status="404"} 2']);
   expect(await of('http_request_duration_seconds_count')).toEqual(['{server="agent",route="/sessions/:session_id"} 2', '{server="agent",route="none"} 2']);
+});
+
+it('notes a broken connection at the latest when the app closes', async () => {
+  const metrics = openMetrics();
+  const app = fastify();
+  onTestFinished(() => app.close());
+  const ended: string[] = [];
+  followRequests(app, { server: 'agent', metrics, onEnd: ({ url }) => void ended.push(url) });
+  app.get('/slow', (_, reply) => void reply.hijack());
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = app.server.address() as AddressInfo;
+  const arrived = once(app.server, 'request');
+  const client = connect(port, '127.0.0.1');
+  client.write('GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n');
+  const [, response] = await arrived;
+  client.destroy();
+  await once(response, 'close');
+  await app.close();
+
+  expect(ended).toEqual(['/slow']);
+  expect(seriesOf(await metrics.text(), 'switchyard_http_requests_total')).toEqual(['{server="agent",method="GET",route="/slow",status="200"} 1']);
 });

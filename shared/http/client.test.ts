@@ -209,6 +209,20 @@ describe('a client of one server', () => {
     expect(begun).toHaveBeenCalledTimes(2);
   });
 
+  it('closes the connection of an abort with an error without frames, whose stack Node would format', async () => {
+    const errors: Error[] = [];
+    const follow = (message: unknown) => void (message as { socket: Socket }).socket.on('error', (error) => errors.push(error));
+    subscribe('net.client.socket', follow);
+    onTestFinished(() => void unsubscribe('net.client.socket', follow));
+    answer = (response) => response.write('a');
+    const exchange = post();
+    await firstRead(exchange);
+    exchange.abort(left);
+    await vi.waitFor(() => expect(errors).toHaveLength(1), WAIT);
+    expect(errors[0]?.stack).not.toContain('\n    at ');
+    expect(new Error('a later one').stack).toContain('\n    at ');
+  });
+
   it.each([
     ['too much', (response: ServerResponse) => response.write(Buffer.alloc(1024 * 1024))],
     ['too long in coming', () => {}],

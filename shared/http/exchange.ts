@@ -9,6 +9,17 @@ const RELEASE_MAX_MS = 1_000;
 /** For undici and its sockets; callers get the reason of `abort`. One object for all, since Node formats the stack of each error that a socket is destroyed with. */
 export const ABORTED = new Error('the request was aborted');
 
+/** undici makes an error of its own for each abort, and destroys the socket with it: without frames its stack costs nothing. */
+function abortThrough(controller: Dispatcher.DispatchController): void {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
+  try {
+    controller.abort(ABORTED);
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
+}
+
 type Headers = Record<string, string | string[] | undefined>;
 
 /** @returns false when no more is wanted */
@@ -101,7 +112,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#fail(reason);
     if (this.#hasEnded) return;
     this.#stopConnecting?.();
-    controller?.abort(ABORTED);
+    if (controller !== null) abortThrough(controller);
   }
 
   /** Registers a connect made for this request alone. @param stop cancels it @returns to be called once connecting is over */
@@ -115,7 +126,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     // An abort while the request was queued takes effect here.
-    if (this.#failure !== null) controller.abort(ABORTED);
+    if (this.#failure !== null) abortThrough(controller);
     else this.#controller = controller;
   }
 

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Bus } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { addresses, subjectOf } from '#bus/subjects.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
@@ -330,6 +331,22 @@ describe('a client', () => {
     held.frame('done', 3, '[DONE]');
     expect(await response.ended).toBe(false);
     expect(response.text).toBe(seen(held, 1, 'Hi'));
+  });
+
+  it('that disconnects has its call aborted before its line is logged, which says so', async () => {
+    const { client, held } = await begin();
+    const { callId } = held.call;
+    const lines = () => log.lines.filter(({ message, fields }) => message === 'request' && fields['call_id'] === callId);
+    const linesBefore: number[] = [];
+    const aborts = memoryBus.notices.subscribe(subjectOf(addresses.control, callId), () => void linesBefore.push(lines().length));
+    held.frame('content', 1, 'Hi');
+    const response = await client.answer;
+    response.leave();
+    await eventually(lines).toHaveLength(1);
+    await aborts.stop();
+
+    expect(linesBefore).toEqual([0]);
+    expect(lines()[0]?.fields).toMatchObject({ status: 200, incomplete: true });
   });
 
   it('DESIGN 7: a client that does not read is disconnected, and its call aborted when it has not resumed in time', async () => {

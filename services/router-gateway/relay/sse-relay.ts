@@ -158,8 +158,6 @@ class SseSink implements FrameSink {
   }
 
   onDisconnect(): void {
-    const { callId, requestId } = this.#call;
-    if (this.#state !== 'ended') this.#deps.log.info({ call_id: callId, request_id: requestId }, 'a client disconnected before the end of its response');
     this.#end();
     this.#settle.resolve(null);
   }
