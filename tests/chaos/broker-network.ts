@@ -1,6 +1,9 @@
+import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { isTooOldForReplicas } from '#bus/nats/cluster-version.ts';
 import type { Relay } from '../../scripts/servers/start-cluster.mjs';
 import { testProgram } from '../../scripts/servers/test-programs.mjs';
 import { freePort } from '../../scripts/servers/test-tcp.mjs';
@@ -20,8 +23,21 @@ export interface BrokerNetwork {
 /** Longer than a test. */
 const IDLE = '1h';
 
+/**
+ * The brokers that this network can cut off need a server that keeps its messages then: an older one loses records of calls (docs/deploy.md), which would be
+ * taken for a fault of the services.
+ */
+async function refuseOldServer(): Promise<void> {
+  const program = await testProgram('nats');
+  const { stdout } = await promisify(execFile)(program, ['--version']);
+  const [version = stdout.trim()] = /\d+\.\d+\.\S+/.exec(stdout) ?? [];
+  if (isTooOldForReplicas(version))
+    throw new Error(`${program} is nats-server ${version}: this test needs 2.10.14 or newer. Put the folder of a newer nats-server first on the PATH`);
+}
+
 /** A process per way, paused while the way is cut: one in the process of the test would stand still with the test on a busy machine. */
 export async function openBrokerNetwork(): Promise<BrokerNetwork> {
+  await refuseOldServer();
   const folder = await freeFolder('broker-network');
   const program = await testProgram('haproxy');
   const ways: { ends: (number | 'services')[]; proxy: RunningProgram }[] = [];

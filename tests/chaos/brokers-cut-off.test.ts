@@ -15,7 +15,8 @@ beforeAll(async () => {
   environment = await openEnvironment(seededRandom(Number(process.env['CHAOS_SEED'] ?? 1)), { brokers: 3, relay: network.relay });
 }, TIMEOUT_MS);
 afterAll(async () => {
-  console.info(printFigures(environment.figures));
+  // Absent where it could not be opened.
+  if (environment) console.info(printFigures(environment.figures));
   console.info(printMeasured());
   await environment?.close();
   await network?.close();
