@@ -14,6 +14,8 @@ export const heartbeat = z.object({
   /** Matches replies to questions of a worker. */
   question: z.number().int(),
   calls: z.array(z.string()).max(MAX_CALLS_PER_HEARTBEAT),
+  /** The attempt of each call, in their order: two workers may have a call (attempt-number.ts). Absent from workers of the release before. */
+  attempts: z.array(z.number().int()).max(MAX_CALLS_PER_HEARTBEAT).optional(),
 });
 export type Heartbeat = z.infer<typeof heartbeat>;
 

@@ -77,6 +77,11 @@ export class OrderedFrames {
     this.#handler = handler;
   }
 
+  /** That is read; 0 before its first frame. */
+  get attempt(): number {
+    return this.#attempt;
+  }
+
   get isReplaying(): boolean {
     return this.#isReplaying;
   }

@@ -6,7 +6,7 @@ import { heartbeat } from '#bus/messages/heartbeat.ts';
 import { CallInterest, type NoInterest } from './call-interest.ts';
 import { testNoticeBoard } from './test-support/notice-board.ts';
 
-const CLIENTS = { heartbeatTo: 'gw1', epoch: 0, tolerates: [], sendsHeartbeatNow: false };
+const CLIENTS = { attempt: 1, heartbeatTo: 'gw1', epoch: 0, tolerates: [], sendsHeartbeatNow: false };
 
 describe('CallInterest', () => {
   let board: ReturnType<typeof testNoticeBoard>;
@@ -45,14 +45,15 @@ describe('CallInterest', () => {
 
   it('DESIGN 7: a worker asks each origin every two seconds for the interest in all its calls at once, and not before', () => {
     follow('gen-1');
-    follow('gen-2');
+    follow('gen-2', { attempt: 2_007 });
     follow('trn_1-1', { heartbeatTo: '7' });
     vi.advanceTimersByTime(1_999);
     expect(questions()).toEqual([]);
     vi.advanceTimersByTime(1);
-    expect(questions().map(({ subject, body }) => [subject, heartbeat.parse(JSON.parse(body)).calls])).toEqual([
-      ['hb.gw1', ['gen-1', 'gen-2']],
-      ['hb.7', ['trn_1-1']],
+    const named = questions().map(({ subject, body }) => ({ subject, ...heartbeat.parse(JSON.parse(body)) }));
+    expect(named).toMatchObject([
+      { subject: 'hb.gw1', calls: ['gen-1', 'gen-2'], attempts: [1, 2_007] },
+      { subject: 'hb.7', calls: ['trn_1-1'], attempts: [1] },
     ]);
   });
 
@@ -196,7 +197,7 @@ describe('CallInterest', () => {
 
   it('ignores a former owner that has not noticed: an answer under an older epoch than that of the call does not count', async () => {
     const { ends } = follow('trn_1-1', { heartbeatTo: '7', epoch: 4, tolerates: ['unanswered'] });
-    const wanted = interest.hasInterest({ callId: 'trn_1-1', heartbeatTo: '7', epoch: 4 }, 300);
+    const wanted = interest.hasInterest({ callId: 'trn_1-1', heartbeatTo: '7', attempt: 1, epoch: 4 }, 300);
     const answer = (epoch: number) => {
       const { question } = heartbeat.parse(JSON.parse(questions().at(-1)?.body ?? ''));
       board.publish('held.w1', JSON.stringify({ v: 1, from: '7', question, calls: [], epoch }));
@@ -264,7 +265,7 @@ describe('CallInterest', () => {
 
   describe('before a call whose abort may have been missed', () => {
     const wanted = (callId: string) => {
-      const said = interest.hasInterest({ callId, heartbeatTo: 'gw1', epoch: 0 }, 300);
+      const said = interest.hasInterest({ callId, heartbeatTo: 'gw1', attempt: 1, epoch: 0 }, 300);
       vi.advanceTimersByTime(300);
       return said;
     };

@@ -22,6 +22,8 @@ export type NoInterest = 'left' | 'unanswered';
 interface FollowedCall {
   readonly callId: string;
   readonly heartbeatTo: string;
+  /** As in ids of its frames. */
+  readonly attempt: number;
   /** The requesting owner's; 0 for a client's call. */
   readonly epoch: number;
   readonly tolerates: readonly NoInterest[];
@@ -37,6 +39,9 @@ interface FollowedCall {
   /** The latest heartbeat with a confirmation. */
   lastConfirmedHeartbeat: number;
 }
+
+/** What heartbeats say of a call. */
+type NamedCall = Pick<FollowedCall, 'callId' | 'heartbeatTo' | 'attempt' | 'epoch'>;
 
 interface CallInterestDeps {
   notices: NoticeBoard;
@@ -80,18 +85,14 @@ export class CallInterest {
    * @param onNoInterest called at most once
    * @returns stops following
    */
-  follow(
-    call: { callId: string; heartbeatTo: string; epoch: number; tolerates: readonly NoInterest[]; sendsHeartbeatNow: boolean },
-    onNoInterest: (why: NoInterest) => void,
-  ): () => void {
-    const { callId, heartbeatTo, epoch, tolerates } = call;
-    const followed = this.#follow(newFollowed({ callId, heartbeatTo, epoch }, tolerates, onNoInterest, () => {}));
+  follow(call: NamedCall & { tolerates: readonly NoInterest[]; sendsHeartbeatNow: boolean }, onNoInterest: (why: NoInterest) => void): () => void {
+    const followed = this.#follow(newFollowed(call, call.tolerates, onNoInterest, () => {}));
     if (call.sendsHeartbeatNow) this.#sendHeartbeatSoon(followed);
     return () => this.#release(followed);
   }
 
   /** Asks before a call begins when an abort may have been missed. False: the origin reported no interest. True: confirmed, or no reply in time. */
-  async hasInterest({ callId, heartbeatTo, epoch }: { callId: string; heartbeatTo: string; epoch: number }, waitMs: number): Promise<boolean> {
+  async hasInterest(call: NamedCall, waitMs: number): Promise<boolean> {
     let isLeft = false;
     let end = () => {};
     await new Promise<void>((resolve) => {
@@ -104,13 +105,13 @@ export class CallInterest {
         isLeft = false;
         resolve();
       };
-      const followed = this.#follow(newFollowed({ callId, heartbeatTo, epoch }, [], onNoInterest, onInterest));
+      const followed = this.#follow(newFollowed(call, [], onNoInterest, onInterest));
       followed.misses = MAX_MISSES - 1;
       end = () => {
         clearTimeout(timer);
         this.#release(followed);
       };
-      this.#sendHeartbeat(heartbeatTo, [followed]);
+      this.#sendHeartbeat(call.heartbeatTo, [followed]);
     });
     end();
     return !isLeft;
@@ -188,7 +189,13 @@ export class CallInterest {
     this.#heartbeatNumber += 1;
     this.#openHeartbeats.set(this.#heartbeatNumber, calls);
     this.#openHeartbeats.delete(this.#heartbeatNumber - MAX_OPEN_HEARTBEATS);
-    const body: Heartbeat = { v: 1, workerId: this.#deps.workerId, question: this.#heartbeatNumber, calls: calls.map(({ callId }) => callId) };
+    const body: Heartbeat = {
+      v: 1,
+      workerId: this.#deps.workerId,
+      question: this.#heartbeatNumber,
+      calls: calls.map(({ callId }) => callId),
+      attempts: calls.map(({ attempt }) => attempt),
+    };
     this.#deps.notices.publish(subjectOf(addresses.heartbeats, heartbeatTo), JSON.stringify(body));
   }
 
@@ -248,7 +255,7 @@ export class CallInterest {
 function ignore(): void {}
 
 function newFollowed(
-  { callId, heartbeatTo, epoch }: Pick<FollowedCall, 'callId' | 'heartbeatTo' | 'epoch'>,
+  { callId, heartbeatTo, attempt, epoch }: NamedCall,
   tolerates: readonly NoInterest[],
   onNoInterest: (why: NoInterest) => void,
   onInterest: () => void,
@@ -256,6 +263,7 @@ function newFollowed(
   return {
     callId,
     heartbeatTo,
+    attempt,
     epoch,
     tolerates,
     onNoInterest,

@@ -69,6 +69,16 @@ describe('CallWatch', () => {
     expect(call.cause).toBeNull();
   });
 
+  it('names the attempt of a call in its heartbeats', async () => {
+    const running = new RunningItem(2);
+    running.attempt = 2_007;
+    await watch.follow(callOf('gen-1'), running, Date.now());
+    rounds(1);
+    const named = board.sent.filter(({ subject }) => subject === 'hb.gw1').map(({ body }) => heartbeat.parse(JSON.parse(body)).attempts);
+    expect(named).toEqual([[2_007]]);
+    running.release();
+  });
+
   it('aborts the named call, and no other', async () => {
     const [one, two] = [await begin('gen-1'), await begin('gen-2')];
     abort('gen-1');

@@ -50,6 +50,7 @@ export class CallWatch {
     const followed = {
       callId,
       heartbeatTo: heartbeatTargetOf(call),
+      attempt: running.attempt,
       epoch: reply?.epoch ?? 0,
       tolerates: toleratedBy(call),
       sendsHeartbeatNow: this.#hasWaitedLong(publishedAtMs),

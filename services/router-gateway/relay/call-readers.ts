@@ -10,8 +10,8 @@ import type { GatewayLimits } from '../limits.ts';
 /** Subscriber to the frames of one call. No function throws. */
 export interface CallReader {
   readonly frames: { receive(frame: Uint8Array): void };
-  /** A heartbeat of the call's worker. */
-  onBeat(): void;
+  /** A heartbeat of a worker that has the call. @param attempt null: it does not say which */
+  onBeat(attempt: number | null): void;
   /** The bus reconnected: frames and heartbeats may have been lost. */
   onLoss(): void;
   onEnd(error: SwitchyardError): void;
@@ -159,7 +159,9 @@ export class CallReaders {
     const received = heartbeatIn(body);
     if (received === null) return;
     const calls = received.calls.filter((callId) => this.#readers.has(callId) || this.#resumable.has(callId));
-    for (const callId of calls) for (const reader of this.#readers.get(callId) ?? []) reader.onBeat();
+    for (const [index, callId] of received.calls.entries()) {
+      for (const reader of this.#readers.get(callId) ?? NO_READERS) reader.onBeat(received.attempts?.[index] ?? null);
+    }
     if (calls.length === 0 && origin !== this.origin) return;
     const reply: InterestReply = { v: 1, from: this.origin, question: received.question, calls };
     try {

@@ -46,7 +46,7 @@ it('a call ends when its worker sends no heartbeats any more; one that waits in 
     follow(calls, callId);
     readers.get(callId)?.onLoss();
   }
-  readers.get('lost')?.onBeat();
+  readers.get('lost')?.onBeat(null);
 
   await eventually(() => ended).toEqual(['lost']);
   expect([...readers.keys()]).toEqual(['queued']);

@@ -1,7 +1,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Bus } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
+import { attemptOf } from '#bus/messages/attempt-number.ts';
 import { sseFrame } from '#bus/messages/frame.ts';
+import type { Heartbeat } from '#bus/messages/heartbeat.ts';
 import { systemClock } from '#shared/clock.ts';
 import { Deadlines } from '#shared/deadlines.ts';
 import type { Database } from '#shared/storage/database.ts';
@@ -92,6 +94,27 @@ describe('silence of a worker', () => {
 
     expect(looks).toEqual(['kept', 'kept']);
     expect(failures).toEqual(['The worker of this call has stopped sending frames and heartbeats']);
+    await close();
+  });
+
+  it.each([
+    ['silence behind content ends a call', 'm', ['The worker of this call has stopped sending frames and heartbeats']],
+    ['silence before content ends no call', 'o', []],
+  ] as const)('DESIGN 7: %s while another worker has the call and is alive', async (_, kind, expected) => {
+    const [own, other] = [attemptOf(1, 7), attemptOf(1, 8)];
+    const begun = sseFrame(kind, { callId: 'call', attempt: own, seq: 1 }, 'data: 1\n\n');
+    const { failures, live, close } = feed([begun]);
+    const beats = async (attempt: number) => {
+      const body: Heartbeat = { v: 1, workerId: 'w1', question: 1, calls: ['elsewhere', 'call'], attempts: [1, attempt] };
+      bus.notices.publish('hb.gquiet', JSON.stringify(body));
+      await vi.advanceTimersByTimeAsync(silenceMs - 1);
+    };
+    live(begun);
+    for (const attempt of [own, own]) await beats(attempt);
+    expect(failures).toEqual([]);
+    for (const attempt of [other, other]) await beats(attempt);
+
+    expect(failures).toEqual(expected);
     await close();
   });
 

@@ -63,8 +63,8 @@ export interface FedCall {
  * Passes the frames of one call on, in order (ordered-frames.ts), until the call ends:
  *
  *   gap, reconnect, silence          replay; a gap that remains fails the call
- *   silence after content            neither frames nor heartbeats: fails the call, unless the replay continues it. Not while this process is late itself
- *   silence before content           the same, but the call is sent to another worker
+ *   silence after content            neither frames nor heartbeats of the attempt: fails the call, unless the replay continues it. Not while this process is late
+ *   silence before content           neither of any attempt: the call is sent to another worker
  *   later delivery                   restarts, or fails the call once content was sent
  *   a second one of its number       restarts with its content, or is not read once content was sent (ordered-frames.ts)
  *   past the deadline                fails the call: a live worker would have reported it. After content it is sent to another worker, which bills it
@@ -125,8 +125,9 @@ export class FrameFeed implements CallReader, FrameHandler {
     if (!this.#isClosed) this.#close(this.#unread(how));
   }
 
-  onBeat(): void {
-    this.#noteReceived();
+  /** Once content was sent, another worker that has the call too is no proof that the one whose answer it is runs on. */
+  onBeat(attempt: number | null): void {
+    if (!this.#hasSentContent || attempt === null || attempt === this.frames.attempt) this.#noteReceived();
   }
 
   /** After a reconnect the silence was the bus's: the watch restarts. */
