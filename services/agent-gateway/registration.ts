@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fetch } from 'undici';
 import { type AgentEntry, AgentRows, RENEW_EVERY_MS } from '#shared/config/agent-rows.ts';
 import { foreignPlatformOf } from '#shared/config/platform-address.ts';
-import { type Environment, resolveSecret, variableOf } from '#shared/config/secret-ref.ts';
+import { type Environment, resolveKey, variableOf } from '#shared/config/secret-ref.ts';
 import type { Manifest } from '#shared/contracts/manifest/manifest.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { openOutbound } from '#shared/http/outbound.ts';
@@ -78,7 +78,7 @@ function platformRegistrar(address: string, { platform }: Manifest['agent_config
 }
 
 function keyOf(name: string, reference: string, environment: Environment): string {
-  const key = resolveSecret(reference, environment);
+  const key = resolveKey(reference, environment);
   if (key === null) throw new SwitchyardError('config.invalid', `agent_config.platform.${name}: the environment variable ${variableOf(reference)} is not set`);
   return key;
 }

@@ -51,7 +51,7 @@ describe('the keys of a data folder', () => {
   });
 
   it('give way to the environment, which is not written down', async () => {
-    const keys = await loadKeys(folder, { ROUTER_API_KEY: 'mine', AGENT_API_KEY: '' });
+    const keys = await loadKeys(folder, { ROUTER_API_KEY: 'mine\n', AGENT_API_KEY: '' });
 
     expect(keys.routerKey).toBe('mine');
     expect(keys.agentKey).toMatch(/^sk-sy-agent-v1-[0-9a-f]{64}$/);

@@ -41,7 +41,7 @@ export async function loadKeys(dataFolder: string, environment: Environment, req
   const path = join(dataFolder, KEYS_FILE);
   const fresh = freshKeys();
   const stored = await readKeys(path);
-  const isGenerated = (name: KeyName) => requested.includes(name) && !environment[name] && stored?.[GENERATED_KEYS[name]] === undefined;
+  const isGenerated = (name: KeyName) => requested.includes(name) && given(environment, name) === '' && stored?.[GENERATED_KEYS[name]] === undefined;
   const added = NAMES.filter(isGenerated).map((name) => [GENERATED_KEYS[name], fresh[GENERATED_KEYS[name]]] as const);
   const keyFile = { ...Object.fromEntries(added), ...stored, house_secret: stored?.house_secret ?? fresh.house_secret };
   if (stored === null || added.length > 0) await writeKeys(path, keyFile);
@@ -50,11 +50,16 @@ export async function loadKeys(dataFolder: string, environment: Environment, req
 
 function givenOr(keyFile: KeyFile, environment: Environment, fresh = freshKeys()): Omit<Keys, 'path' | 'generated'> {
   return {
-    routerKey: environment['ROUTER_API_KEY'] || (keyFile.router_key ?? fresh.router_key),
-    managementKey: environment['ROUTER_MANAGEMENT_KEY'] || (keyFile.router_management_key ?? fresh.router_management_key),
-    agentKey: environment['AGENT_API_KEY'] || (keyFile.agent_key ?? fresh.agent_key),
+    routerKey: given(environment, 'ROUTER_API_KEY') || (keyFile.router_key ?? fresh.router_key),
+    managementKey: given(environment, 'ROUTER_MANAGEMENT_KEY') || (keyFile.router_management_key ?? fresh.router_management_key),
+    agentKey: given(environment, 'AGENT_API_KEY') || (keyFile.agent_key ?? fresh.agent_key),
     houseSecret: environment['HOUSE_SECRET'] || keyFile.house_secret,
   };
+}
+
+/** Without the line break that a file ends in. */
+function given(environment: Environment, name: KeyName): string {
+  return environment[name]?.trim() ?? '';
 }
 
 /**

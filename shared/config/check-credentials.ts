@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { SECRET_REF } from '../contracts/manifest/secret-ref.ts';
 import type { NamedDocuments } from './named-documents.ts';
 import { formatPath } from './problems.ts';
-import { type Environment, resolveSecret, variableOf } from './secret-ref.ts';
+import { type Environment, resolveKey, resolveSecret, variableOf } from './secret-ref.ts';
 
 /**
  * Every credential, by its path below `agent_config`; `*` is each entry of a list. An unset variable fails the start, even in an optional
@@ -26,11 +26,14 @@ export type Credential = keyof typeof CREDENTIALS;
 const ALL = Object.keys(CREDENTIALS).filter((name): name is Credential => name in CREDENTIALS);
 
 const REFUSED = 'deliveries are refused until it is';
+/** Callers send it behind `Bearer `, which ends at white space. */
+const AGENT_KEY: Credential = 'runtime.api_key';
+const NOT_IN_BEARER = /[\s\p{Cc}]/u;
 
 /**
  * Takes the unparsed manifest, so that errors elsewhere in it hide nothing.
  * @param used the credentials that this process needs
- * @returns one line for each unset variable, without the file's name
+ * @returns one line for each variable that is not set or can't be used, without the file's name
  */
 export function checkCredentials(manifest: unknown, environment: Environment, used: readonly Credential[] = ALL): { problems: string[]; warnings: string[] } {
   const problems: string[] = [];
@@ -38,9 +41,9 @@ export function checkCredentials(manifest: unknown, environment: Environment, us
   for (const name of used) {
     const when = CREDENTIALS[name];
     for (const location of locationsAt(manifest, ['agent_config', ...name.split('.')])) {
-      const missing = missingVariable(location.value, environment);
-      if (missing === null) continue;
-      const line = `${formatPath(location.path)}: the environment variable ${missing} is not set`;
+      const fault = faultOf(name, location.value, environment);
+      if (fault === null) continue;
+      const line = `${formatPath(location.path)}: ${fault}`;
       if (when === 'at the start') problems.push(line);
       else warnings.push(`${line}; ${REFUSED}`);
     }
@@ -56,6 +59,14 @@ export function checkRoutineWebhooks({ routines }: NamedDocuments, environment: 
     if (missing === null) return [];
     return [`${file}: autonomous.webhook.secret_env: the environment variable ${missing} is not set; ${REFUSED}`];
   });
+}
+
+function faultOf(name: Credential, reference: unknown, environment: Environment): string | null {
+  if (typeof reference !== 'string' || !SECRET_REF.test(reference)) return null;
+  const secret = name.endsWith('api_key') ? resolveKey(reference, environment) : resolveSecret(reference, environment);
+  const variable = `the environment variable ${variableOf(reference)}`;
+  if (secret === null) return `${variable} is not set`;
+  return name === AGENT_KEY && NOT_IN_BEARER.test(secret) ? `${variable} has a blank or a control character in it, which a bearer token can't have` : null;
 }
 
 function missingVariable(reference: unknown, environment: Environment): string | null {

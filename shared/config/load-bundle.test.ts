@@ -453,6 +453,21 @@ describe('loadBundle', () => {
     expect(() => agentApiKey(bundle, {})).toThrow('agent_config.runtime.api_key: the environment variable AGENT_API_KEY is not set');
   });
 
+  it('takes the key of the agent without the line break that a file ends in, and refuses one that no bearer token can have', async () => {
+    const files = { 'manifest.yaml': manifest };
+    const bundle = await load(files);
+
+    expect(agentApiKey(bundle, { ...environment, AGENT_API_KEY: ' secret-agent\r\n' })).toBe('secret-agent');
+    expect(await problemsOf(files, { ...environment, AGENT_API_KEY: ' \n' })).toEqual([
+      'manifest.yaml: agent_config.runtime.api_key: the environment variable AGENT_API_KEY is not set',
+    ]);
+    for (const key of ['secret agent', 'secret\u0007agent', 'secret\u00a0agent'])
+      expect(await problemsOf(files, { ...environment, AGENT_API_KEY: key })).toEqual([
+        "manifest.yaml: agent_config.runtime.api_key: the environment variable AGENT_API_KEY has a blank or a control character in it, which a bearer token can't have",
+      ]);
+    expect(await problemsOf(files, { ...environment, AGENT_API_KEY: 'schlüssel-agent' })).toEqual([]);
+  });
+
   function pgvector(password: string) {
     return { hostname: 'db', port: 5432, password, collection: 'docs', embedding_model: 'openai/small', embedding_dimensions: 3 };
   }

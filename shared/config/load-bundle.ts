@@ -15,7 +15,7 @@ import { outlineOf } from './manifest-outline.ts';
 import { type Named, type NamedDocuments, namedDocuments, type Report } from './named-documents.ts';
 import { check, configInvalid, sentenceOf } from './problems.ts';
 import { readDocumentFile } from './read-document-file.ts';
-import { type Environment, resolveSecret, variableOf } from './secret-ref.ts';
+import { type Environment, resolveKey, variableOf } from './secret-ref.ts';
 
 /** An agent's resolved configuration; fixed for the whole of a turn or run. */
 export interface Bundle {
@@ -94,7 +94,7 @@ export async function readManifest(path: string): Promise<Manifest> {
 /** The bearer token of the agent's API. @throws `config.invalid` naming the variable when it is not set */
 export function agentApiKey(bundle: Bundle, environment: Environment): string {
   const reference = bundle.body.manifest.agent_config.runtime.api_key;
-  const key = resolveSecret(reference, environment);
+  const key = resolveKey(reference, environment);
   if (key === null) throw new SwitchyardError('config.invalid', `agent_config.runtime.api_key: the environment variable ${variableOf(reference)} is not set`);
   return key;
 }

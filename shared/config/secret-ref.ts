@@ -9,6 +9,11 @@ export function variableOf(reference: string): string {
   return name;
 }
 
+/** A key that headers carry: without the white space that secrets from files end in. Null when nothing is left. */
+export function resolveKey(reference: string, environment: Environment): string | null {
+  return resolveSecret(reference, environment)?.trim() || null;
+}
+
 /** The value of the variable; null when it is unset or empty. */
 export function resolveSecret(reference: string, environment: Environment): string | null {
   const value = environment[variableOf(reference)];

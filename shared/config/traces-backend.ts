@@ -1,6 +1,6 @@
 import type { TracesBackend } from '../telemetry/open-exporter.ts';
 import type { BundleBody } from './bundle-body.ts';
-import { type Environment, resolveSecret } from './secret-ref.ts';
+import { type Environment, resolveKey } from './secret-ref.ts';
 
 type Platform = BundleBody['manifest']['agent_config']['platform'];
 
@@ -13,12 +13,12 @@ export function tracesOf({ manifest }: BundleBody, environment: Environment): { 
   const deploymentEnvironment = traces?.deployment_environment ?? null;
   const { url = null, api_key: reference = null, api_key_scheme: scheme = 'bearer' } = traces?.backend ?? {};
   if (url === null) return { backend: platformBackend(manifest.agent_config.platform, environment), deploymentEnvironment };
-  const key = reference === null ? null : resolveSecret(reference, environment);
+  const key = reference === null ? null : resolveKey(reference, environment);
   return { backend: { url, authorization: key === null ? null : authorizationOf(key, scheme) }, deploymentEnvironment };
 }
 
 function platformBackend({ base_url: baseUrl, public_key: publicRef, secret_key: secretRef }: Platform, environment: Environment): TracesBackend | null {
-  const [publicKey, secretKey] = [resolveSecret(publicRef, environment), resolveSecret(secretRef, environment)];
+  const [publicKey, secretKey] = [resolveKey(publicRef, environment), resolveKey(secretRef, environment)];
   if (baseUrl === null || publicKey === null || secretKey === null) return null;
   return { url: `${baseUrl.replace(/\/+$/, '')}/api/v1/otel`, authorization: authorizationOf(`${publicKey}:${secretKey}`, 'basic') };
 }

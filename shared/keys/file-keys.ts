@@ -1,5 +1,5 @@
 import type { RouterConfig } from '../config/router-config.ts';
-import { type Environment, resolveSecret, variableOf } from '../config/secret-ref.ts';
+import { type Environment, resolveKey, variableOf } from '../config/secret-ref.ts';
 import { nanoOfUsd } from '../credit/nano-usd.ts';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import { type CallerKey, hashOfSecret } from './caller-key.ts';
@@ -35,9 +35,9 @@ export function modelKeys({ keys }: Pick<RouterConfig, 'keys'>, environment: Env
 function hashOf({ id, key, disabled }: ConfiguredKey, environment: Environment): string | null {
   const given = hashInReference(key);
   if (given !== null) return given;
-  const secret = resolveSecret(key, environment)?.trim() ?? '';
-  if (secret === '' && disabled) return null;
-  if (secret === '') throw new SwitchyardError('config.invalid', `${variableOf(key)} is not set: the router's key '${id}' needs it`);
+  const secret = resolveKey(key, environment);
+  if (secret === null && disabled) return null;
+  if (secret === null) throw new SwitchyardError('config.invalid', `${variableOf(key)} is not set: the router's key '${id}' needs it`);
   if (!SECRET.test(secret)) {
     throw new SwitchyardError(
       'config.invalid',

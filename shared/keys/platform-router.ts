@@ -1,6 +1,6 @@
 import { foreignPlatformOf } from '../config/platform-address.ts';
 import { configInvalid } from '../config/problems.ts';
-import { type Environment, resolveSecret, variableOf } from '../config/secret-ref.ts';
+import { type Environment, resolveKey, variableOf } from '../config/secret-ref.ts';
 import type { Manifest } from '../contracts/manifest/manifest.ts';
 import { hashOfSecret } from './caller-key.ts';
 
@@ -22,7 +22,7 @@ export function platformRouterOf(
 ): PlatformRouter | null {
   const baseUrl = foreignPlatformOf(platform.base_url, publicBaseUrl);
   if (baseUrl === null) return null;
-  const apiKey = resolveSecret(llms.api_key, environment)?.trim() ?? '';
-  if (apiKey === '') throw configInvalid('the manifest', [`agent_config.llms.api_key: the environment variable ${variableOf(llms.api_key)} is not set`]);
+  const apiKey = resolveKey(llms.api_key, environment);
+  if (apiKey === null) throw configInvalid('the manifest', [`agent_config.llms.api_key: the environment variable ${variableOf(llms.api_key)} is not set`]);
   return { baseUrl, apiKey, keyHash: hashOfSecret(apiKey) };
 }

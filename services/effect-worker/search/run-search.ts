@@ -2,7 +2,7 @@ import type { FoundDocument } from '#bus/messages/found-document.ts';
 import type { ToolWork } from '#bus/messages/tool.ts';
 import type { RunningItem } from '#services/work/running-items.ts';
 import type { BundleCache } from '#shared/config/bundle-cache.ts';
-import { type Environment, resolveSecret } from '#shared/config/secret-ref.ts';
+import { type Environment, resolveKey } from '#shared/config/secret-ref.ts';
 import type { Manifest } from '#shared/contracts/manifest/manifest.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { retryWhileTransient } from '#shared/storage/retry-while-transient.ts';
@@ -65,7 +65,7 @@ async function fromService(search: External, work: SearchWork, { signal }: Runni
   const { sessionId: session_id, query } = work;
   const { customerId: customer_id, metadata } = await retryWhileTransient(() => readSessionFacts(database, session_id), signal);
   const messages = work.messages.map(({ role, text, createdAt: created_at }) => ({ role, text, created_at }));
-  const bearer = reference === null ? null : resolveSecret(reference, environment);
+  const bearer = reference === null ? null : resolveKey(reference, environment);
   return external.search({ url: `${hostname}:${port}${path}`, bearer, body: { query, top_k, messages, session_id, customer_id, metadata }, signal });
 }
 

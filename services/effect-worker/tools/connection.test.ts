@@ -85,3 +85,29 @@ describe('a connection to a tool server that answers with event streams', () => 
     await expect(list()).rejects.toMatchObject({ kind: 'timeout' });
   });
 });
+
+describe('a connection to a tool server that answers with JSON', () => {
+  const json = (response: ServerResponse, body: unknown): undefined =>
+    void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body)) as undefined;
+  const answer = ({ id }: RpcMessage) => ({ jsonrpc: '2.0', id, result: { tools: [] } });
+
+  it.each<[string, (message: RpcMessage, response: ServerResponse) => undefined]>([
+    ['is an empty list', (_, response) => json(response, [])],
+    ['is a list of other messages', (_, response) => json(response, [{ jsonrpc: '2.0', method: 'notifications/progress' }])],
+    ['answers another request', (message, response) => json(response, { ...answer(message), id: 'another' })],
+    ['is 202 without a body', (_, response) => void response.writeHead(202).end() as undefined],
+  ])('has a failed request at once where the response %s', async (_, list) => {
+    const { list: asked } = await connect(list);
+
+    await expect(asked()).rejects.toMatchObject({ kind: 'unreadable', message: 'the response of the tool server holds no answer', sent: true });
+  });
+
+  it.each<[string, (message: RpcMessage) => unknown]>([
+    ['by itself', answer],
+    ['in a list', (message) => [answer(message)]],
+  ])('takes the answer %s', async (_, body) => {
+    const { list } = await connect((message, response) => json(response, body(message)));
+
+    expect(await list()).toEqual({ tools: [] });
+  });
+});

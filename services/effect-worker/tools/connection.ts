@@ -1,7 +1,7 @@
 import { Client, type ConnectOptions, type JSONRPCMessage, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { z } from 'zod';
 import { standListening } from './list-subscription.ts';
-import { ToolFailure } from './tool-failure.ts';
+import { lostBeforeAnswer, ToolFailure } from './tool-failure.ts';
 import { handshakeFailureOf, toolFailureOf } from './tool-failure-of.ts';
 import { type RequestLimits, type WatchedRequest, watchRequest } from './watch-request.ts';
 import type { WatchedFetch } from './watched-fetch.ts';
@@ -132,7 +132,7 @@ function connected(era: ServerEra, client: Client, transport: WatchedTransport, 
 
 type SendOptions = Parameters<StreamableHTTPClientTransport['send']>[1];
 
-/** Tells the watch of a request when the client has handled a response stream to its end. */
+/** Tells the watch of a request when the client has handled its response to the end: it waits on where the answer is not in it. */
 class WatchedTransport extends StreamableHTTPClientTransport {
   readonly #fetcher: WatchedFetch;
 
@@ -141,13 +141,17 @@ class WatchedTransport extends StreamableHTTPClientTransport {
     this.#fetcher = fetcher;
   }
 
-  override send(message: JSONRPCMessage | JSONRPCMessage[], options: SendOptions = {}): Promise<void> {
+  override async send(message: JSONRPCMessage | JSONRPCMessage[], options: SendOptions = {}): Promise<void> {
     // The client sends its response to a ping while it handles the stream of a request, which is not over by that.
-    if (!Array.isArray(message) && !('method' in message)) return super.send(message, options);
-    const isUnchecked = !Array.isArray(message) && message.method.startsWith(UNCHECKED);
-    const onRequestStreamEnd = options.onRequestStreamEnd ?? this.#fetcher.watch()?.onMessage();
-    const sent = isUnchecked ? { ...message, method: message.method.slice(UNCHECKED.length) } : message;
-    return super.send(sent, onRequestStreamEnd === undefined ? options : { ...options, onRequestStreamEnd });
+    if (Array.isArray(message) || !('method' in message)) return super.send(message, options);
+    const sent = message.method.startsWith(UNCHECKED) ? { ...message, method: message.method.slice(UNCHECKED.length) } : message;
+    const watch = this.#fetcher.watch();
+    if (watch === null || options.onRequestStreamEnd !== undefined) return super.send(sent, options);
+    const onEnded = watch.onMessage();
+    const { streams } = watch;
+    await super.send(sent, { ...options, onRequestStreamEnd: () => onEnded(lostBeforeAnswer()) }); // no fail point: requests
+    // The client has handled a response that was no stream.
+    if ('id' in message && watch.streams === streams) onEnded(new ToolFailure('unreadable', 'the response of the tool server holds no answer', { sent: true }));
   }
 }
 

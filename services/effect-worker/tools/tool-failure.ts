@@ -45,3 +45,7 @@ export class ToolFailure extends Error {
     this.rpcCode = rpcCode;
   }
 }
+
+export function lostBeforeAnswer(): ToolFailure {
+  return new ToolFailure('lost', 'the connection to the tool server was lost before its answer', { sent: true });
+}

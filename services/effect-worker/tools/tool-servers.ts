@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { type Clock, steadyClock } from '#shared/clock.ts';
 import type { Bundle } from '#shared/config/load-bundle.ts';
-import { type Environment, resolveSecret } from '#shared/config/secret-ref.ts';
+import { type Environment, resolveKey } from '#shared/config/secret-ref.ts';
 import { ToolServer } from './tool-server.ts';
 import { openWatchedFetch, type WatchedFetch } from './watched-fetch.ts';
 
@@ -31,7 +31,7 @@ export class ToolServers {
     if (configured === undefined) return null;
     const { hostname, port, path, api_key: reference } = configured;
     const key = `${hostname}:${port}${path} ${reference ?? ''}`;
-    const bearer = reference === null ? null : resolveSecret(reference, this.#environment);
+    const bearer = reference === null ? null : resolveKey(reference, this.#environment);
     const url = new URL(`${hostname}:${port}${path}`);
     const server = this.#servers.get(key) ?? new ToolServer({ url, bearer, fetcher: this.#fetcher, clock: this.#intervalClock });
     this.#servers.set(key, server);

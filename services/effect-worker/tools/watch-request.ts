@@ -1,5 +1,5 @@
 import { ByteBudget } from './byte-budget.ts';
-import { ToolFailure } from './tool-failure.ts';
+import { lostBeforeAnswer, ToolFailure } from './tool-failure.ts';
 import { MAX_RESPONSE_BYTES, type RequestWatch } from './watched-fetch.ts';
 
 /** For the client to open a resumed stream. */
@@ -53,6 +53,7 @@ export function watchRequest({ signal, timeoutMs, longestMs, budget = new ByteBu
   let isResumable = false;
   let isOver = false;
   let messages = 0;
+  let streams = 0;
   let reads = 0;
   let readBytes = 0;
   let resuming: NodeJS.Timeout | undefined;
@@ -64,7 +65,7 @@ export function watchRequest({ signal, timeoutMs, longestMs, budget = new ByteBu
   };
   const onTimeout = () => fail(new ToolFailure('timeout', 'the tool server did not answer in time', { sent: progress.sent }));
   const onAbort = () => fail(new ToolFailure('stopped', 'the call was cancelled', { sent: progress.sent }));
-  const onLost = () => fail(new ToolFailure('lost', 'the connection to the tool server was lost before its answer', { sent: true }));
+  const onLost = () => fail(lostBeforeAnswer());
   /** Calls `end` behind the first tick without a read, or the last of `ticks`, unless what was waited for has come. */
   const whenSilent = (isAwaited: () => boolean, end: () => void, ticks = MAX_TICKS_READING): void => {
     const [readsBefore, bytesBefore] = [reads, readBytes];
@@ -99,13 +100,17 @@ export function watchRequest({ signal, timeoutMs, longestMs, budget = new ByteBu
         messages += 1;
         const message = messages;
         // Its promise settles within a tick of the delivery. In a handshake, another message was sent meanwhile if the answer has come.
-        return () => void setImmediate(() => (message === messages ? onLost() : undefined));
+        return (unanswered) => void setImmediate(() => (message === messages ? fail(unanswered) : undefined));
       },
       onRead: (sizeBytes) => {
         reads += 1;
         readBytes += sizeBytes;
       },
+      get streams() {
+        return streams;
+      },
       onStreamOpened: () => {
+        streams += 1;
         clearTimeout(resuming);
         resuming = undefined;
       },

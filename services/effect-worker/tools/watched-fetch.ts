@@ -28,8 +28,10 @@ export interface RequestWatch {
   /** The request is about to be written: from now on the server may have seen it. */
   onSent(): void;
   onRetryAfter(waitMs: number | null): void;
-  /** The client sends a request or a notification, not a response. @returns called when it has handled all of a response stream, and will not resume it */
-  onMessage(): () => void;
+  /** Responses that were event streams, so far. */
+  readonly streams: number;
+  /** The client sends a request or a notification, not a response. @returns called when it has handled all of what came for it, and resumes no stream */
+  onMessage(): (unanswered: ToolFailure) => void;
   /** A piece of a response was read, or handled. */
   onRead(sizeBytes: number): void;
   onStreamOpened(): void;

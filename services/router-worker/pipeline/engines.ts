@@ -1,6 +1,6 @@
 import { canonicalJson } from '#shared/config/canonical-json.ts';
 import type { PluginSettings } from '#shared/config/plugin-settings.ts';
-import { type Environment, resolveSecret, variableOf } from '#shared/config/secret-ref.ts';
+import { type Environment, resolveKey, variableOf } from '#shared/config/secret-ref.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { openOutbound } from '#shared/http/outbound.ts';
 import { SharedOpened } from '../shared-opened.ts';
@@ -76,7 +76,7 @@ export function openEngines({ settings, environment, connectTimeoutMs, shared = 
 }
 
 function secretOf(reference: string, environment: Environment): string {
-  const value = resolveSecret(reference, environment)?.trim() ?? '';
-  if (value === '') throw new SwitchyardError('config.invalid', `the engine of a plugin needs the environment variable ${variableOf(reference)}`);
+  const value = resolveKey(reference, environment);
+  if (value === null) throw new SwitchyardError('config.invalid', `the engine of a plugin needs the environment variable ${variableOf(reference)}`);
   return value;
 }

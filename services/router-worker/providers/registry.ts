@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { canonicalJson } from '#shared/config/canonical-json.ts';
 import { providerSecrets } from '#shared/config/provider-secrets.ts';
 import type { ProviderConfig, RouterConfig } from '#shared/config/router-config.ts';
-import { type Environment, resolveSecret, variableOf } from '#shared/config/secret-ref.ts';
+import { type Environment, resolveKey, variableOf } from '#shared/config/secret-ref.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { openOutbound } from '#shared/http/outbound.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
@@ -104,9 +104,8 @@ export function openProviders({
 
 function secretsOf(block: ProviderConfig, environment: Environment): [reference: string, value: string][] {
   return providerSecrets(block).map(({ reference }) => {
-    // Secrets from files end in white space, which no header may carry.
-    const value = resolveSecret(reference, environment)?.trim() ?? '';
-    if (value === '') throw new SwitchyardError('config.invalid', `the provider ${block.slug} needs the environment variable ${variableOf(reference)}`);
+    const value = resolveKey(reference, environment);
+    if (value === null) throw new SwitchyardError('config.invalid', `the provider ${block.slug} needs the environment variable ${variableOf(reference)}`);
     return [reference, value];
   });
 }
