@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { type Policy, policy } from '../contracts/documents/policy.ts';
+import { type Prompt, prompt } from '../contracts/documents/prompt.ts';
 import { type Routine, routine } from '../contracts/documents/routine.ts';
 import { manifest } from '../contracts/manifest/manifest.ts';
 import { blocksWithoutEffect, manifestBlocks } from './blocks-without-effect.ts';
@@ -38,8 +39,15 @@ describe('what a start lists', () => {
   it('is nothing for absent, empty, false or null blocks', () => {
     const context = { policies: [], preamble: null, relationships: {} };
 
-    expect(blocksWithoutEffect({ endpoint: false, agent_config: { context } }, { routines: [autonomous('triage')], policies: [] })).toEqual([]);
-    expect(blocksWithoutEffect(null, { routines: [], policies: [] })).toEqual([]);
+    expect(blocksWithoutEffect({ endpoint: false, agent_config: { context } }, { prompts: [], routines: [autonomous('triage')], policies: [] })).toEqual([]);
+    expect(blocksWithoutEffect(null, { prompts: [], routines: [], policies: [] })).toEqual([]);
+  });
+
+  it('is one line for each prompt that names the customer, whose name is given as data', () => {
+    const named = (id: string, text: string): Prompt => prompt.parse({ id, version: 1, text });
+    const prompts = [named('greet', 'Call them {{ customer.name }}.'), named('plain', 'You are {{agent.name}}, and {{customer.names}} stays.')];
+
+    expect(blocksWithoutEffect({}, { prompts, routines: [], policies: [] })).toEqual(['prompt greet: {{customer.name}} (models get it as data)']);
   });
 
   it('is one line for each policy of an autonomous routine that runs do not follow, or that has tools', () => {
@@ -58,7 +66,7 @@ describe('what a start lists', () => {
 
     const triage = autonomous('triage', { policies: ['plain', 'observed', 'asking'], steps });
 
-    expect(blocksWithoutEffect(given, { routines: [talk, triage], policies })).toEqual([
+    expect(blocksWithoutEffect(given, { prompts: [], routines: [talk, triage], policies })).toEqual([
       'routine triage: policy observed (a run follows actions alone)',
       'routine triage: policy asking (a run follows actions alone)',
       'routine triage: policy calling, tools (name them in the routine)',

@@ -1,4 +1,5 @@
 import type { Policy } from '../contracts/documents/policy.ts';
+import type { Prompt } from '../contracts/documents/prompt.ts';
 import type { Routine } from '../contracts/documents/routine.ts';
 
 /** A field that is accepted without effect; short enough for one line of an 80-column terminal. */
@@ -16,9 +17,20 @@ export const manifestBlocks: readonly BlockWithoutEffect[] = [];
  *
  * @param manifest before parsing, so that defaults are not reported
  */
-export function blocksWithoutEffect(manifest: unknown, { routines, policies }: { routines: readonly Routine[]; policies: readonly Policy[] }): string[] {
+export function blocksWithoutEffect(manifest: unknown, { prompts, routines, policies }: Configured): string[] {
   const lines = manifestBlocks.filter(({ path }) => isGiven(manifest, path)).map(({ path, missing }) => `${path} (${missing})`);
-  return [...lines, ...routines.flatMap((routine) => unusedByRuns(routine, policies))];
+  return [...lines, ...prompts.flatMap(unfilledIn), ...routines.flatMap((routine) => unusedByRuns(routine, policies))];
+}
+
+interface Configured {
+  prompts: readonly Prompt[];
+  routines: readonly Routine[];
+  policies: readonly Policy[];
+}
+
+/** What customers have written is data for the model, and no part of its instructions: the name has a message of its own. */
+function unfilledIn({ id, text }: Prompt): string[] {
+  return /\{\{\s*customer\.name\s*\}\}/.test(text) ? [`prompt ${id}: {{customer.name}} (models get it as data)`] : [];
 }
 
 /** Of a policy runs read the condition and the action, and their tools are those of the routine. */

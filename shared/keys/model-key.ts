@@ -8,7 +8,6 @@ import { keyReferenceOf } from './key-reference.ts';
 export function modelKeyOf({ body }: Bundle, environment: Environment): string {
   const reference = body.manifest.agent_config.llms.api_key;
   const secret = resolveKey(reference, environment);
-  if (secret === null)
-    throw new SwitchyardError('config.invalid', `agent_config.llms.api_key: the environment variable ${variableOf(reference)} is not set`);
+  if (secret === null) throw new SwitchyardError('config.invalid', `agent_config.llms.api_key: the environment variable ${variableOf(reference)} is not set`);
   return keyReferenceOf(hashOfSecret(secret));
 }

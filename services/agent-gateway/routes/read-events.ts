@@ -133,11 +133,21 @@ function showsReplies({ kinds, source, traceId }: EventFilter): boolean {
   return (kinds === null || kinds.includes('assistant_message')) && (source === null || source === 'ai_agent') && traceId === null;
 }
 
-function wantsStream({ accept }: IncomingHttpHeaders): boolean {
-  return (accept ?? '').split(',').some((range) => {
+/** A header that names both types alike asks for a stream: a client that can't read one does not name it. */
+function wantsStream({ accept = '' }: IncomingHttpHeaders): boolean {
+  const stream = weightOf('text/event-stream', accept);
+  return stream > 0 && stream >= weightOf('application/json', accept);
+}
+
+/** From 0 to 1; 0 where the type is not named. */
+function weightOf(wanted: string, accept: string): number {
+  const weights = accept.split(',').flatMap((range) => {
     const [type, ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());
-    return type === 'text/event-stream' && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
+    if (type !== wanted) return [];
+    const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice('q='.length);
+    return [weight === undefined ? 1 : Number(weight) || 0];
   });
+  return Math.max(0, ...weights);
 }
 
 /** Null without the header. @throws `request.invalid` */

@@ -58,16 +58,33 @@ describe('an event stream', () => {
     await app.close();
   });
 
-  it('is an ordinary poll for a client that refuses streams', async () => {
+  it.each([
+    'application/json, text/event-stream;q=0',
+    'application/json, text/event-stream;q=0.1',
+    'text/event-stream; q=0.5, application/json; q=0.9',
+    'text/event-stream;q=high',
+    '*/*',
+  ])('is an ordinary poll for a client that refuses streams, or likes JSON better (%s)', async (accept) => {
     const app = deployment.app();
     const sessionId = await newSessionOf(app);
-    const headers = { ...BEARER, accept: 'application/json, text/event-stream;q=0' };
+    const headers = { ...BEARER, accept };
 
     const reply = await app.inject({ url: `/sessions/${sessionId}/events?wait_for_data=0`, headers });
 
     expect(reply.json()).toEqual([]);
     await deployment.closeApps();
   });
+
+  it.each(['application/json, text/event-stream', 'application/json;q=0.1, text/event-stream;q=0.2'])(
+    'is one for a client that likes it as well (%s)',
+    async (accept) => {
+      const gateway = await start();
+
+      const client = await stream(gateway, await newSession(gateway), '', { accept });
+
+      expect(client.headers.get('content-type')).toBe('text/event-stream');
+    },
+  );
 
   it('begins at once, before there is any event', async () => {
     const gateway = await start();

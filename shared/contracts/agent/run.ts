@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { idempotencyKey } from './idempotency-key.ts';
 import { wholeNumber } from './whole-number.ts';
 
 const jsonObject = z.record(z.string(), z.unknown());
@@ -11,7 +12,7 @@ export const triggerRequest = z.object({
   /** The session to run in. Absent or null: an ephemeral one. */
   session_id: z.string().min(1).nullish(),
   /** A repeated trigger of the routine with the same key returns the first run. */
-  idempotency_key: z.string().min(1).max(256).nullish(),
+  idempotency_key: idempotencyKey.nullish(),
   /** Echoed in the callback; absent or null: none. */
   metadata: jsonObject.nullish(),
 });

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { sessionStatuses } from './conversation-event.ts';
+import { idempotencyKey } from './idempotency-key.ts';
 import { unknownField } from './unknown-field.ts';
 import { wholeNumber } from './whole-number.ts';
 
@@ -95,7 +96,7 @@ export interface SessionRecord {
   ephemeral: boolean;
 }
 
-const keyed = { metadata: metadata.default({}), idempotency_key: z.string().min(1).max(256).nullish() };
+const keyed = { metadata: metadata.default({}), idempotency_key: idempotencyKey.nullish() };
 
 const ofMessages = {
   ...keyed,

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { idempotencyKey } from './idempotency-key.ts';
 
 /** As UTF-8 JSON. */
 const MAX_RESULT_BYTES = 256 * 1_024;
@@ -18,7 +19,7 @@ export const toolEventRequest = z.object({
   result_metadata: object.nullish(),
   /** The idempotency key stands in the event's metadata under this name. */
   event_metadata: z.looseObject({ idempotency_key: z.undefined('is reserved: send it as idempotency_key of the body').optional() }).nullish(),
-  idempotency_key: z.string().min(1).max(256).nullish(),
+  idempotency_key: idempotencyKey.nullish(),
   trigger_processing: z.boolean().nullish(),
 });
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { documentHeader } from './document.ts';
 
-/** A text for the model. `{{agent.name}}`, `{{agent.id}}`, `{{customer.name}}` and `{{now}}` are replaced; other placeholders stay. */
+/** A text for the model. `{{agent.name}}`, `{{agent.id}}` and `{{now}}` are replaced; other placeholders stay. A customer's name comes beside it, as data. */
 export const prompt = z.strictObject({
   ...documentHeader,
   type: z.literal('text').default('text'),
