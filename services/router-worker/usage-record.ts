@@ -124,12 +124,12 @@ function attemptOf(attempt: Attempted): UsageAttempt {
 }
 
 /** What the provider charges for it, as far as is known: for all that it made, and for the prompt of a request that it took and did not refuse. */
-function operatorCostOf({ candidate, answer, error }: Attempted): number | null {
+function operatorCostOf({ candidate, answer, error, refusedChars = 0 }: Attempted): number | null {
   const { prices } = candidate.endpoint;
   if (prices === undefined) return null;
   if (answer.usage !== null) return costOf(answer.usage, candidate.request, nanoPricesOf(prices)).total;
   if (error !== null && !hasContent(answer) && answer.vectors === null && wasNotTaken(error)) return 0;
-  return billOf({ ...answer, finishReason: null }, candidate.request, prices).costNano;
+  return billOf({ ...answer, textChars: answer.textChars + refusedChars, finishReason: null }, candidate.request, prices).costNano;
 }
 
 /** Refused with a status, or not sent: the network gives a reason. */

@@ -88,79 +88,120 @@ export function hasContent({ textChars, reasoningChars, refusalChars, attachedCh
   return textChars + reasoningChars + refusalChars + attachedChars > 0 || toolCalls.length > 0;
 }
 
-/** Adds a part in place. @returns characters of content added, or vectors; 0 for a part that no surface states */
-export function addPart(answer: Answer, part: ProviderPart): number {
+/** Characters of content in a part, or of vectors; 0 for a part that no surface states. */
+export function charsOf(part: ProviderPart): number {
+  switch (part.type) {
+    case 'text-delta':
+    case 'refusal-delta':
+    case 'reasoning-delta':
+    case 'reasoning-summary-delta':
+    case 'tool-call-delta':
+      return textCharsOf(part);
+    case 'reasoning-signature':
+      return part.signature.length;
+    case 'reasoning-encrypted':
+      return part.data.length;
+    case 'annotation': {
+      const { annotation } = part;
+      return annotation.type === 'file' ? annotation.file.hash.length : annotation.url_citation.url.length;
+    }
+    case 'image':
+      return part.url.length;
+    case 'audio-delta':
+      return part.id.length + (part.data?.length ?? 0) + (part.transcript?.length ?? 0);
+    case 'tool-call-start':
+      return part.id.length + part.name.length;
+    case 'vectors':
+      return part.vectors.length;
+    case 'response-metadata':
+    case 'server-tool-call':
+    case 'server-tool-result':
+    case 'usage':
+    case 'finish':
+      return 0;
+  }
+}
+
+/** Characters of what a model writes: of a text, or of the arguments of a call. */
+export function textCharsOf(part: ProviderPart): number {
+  switch (part.type) {
+    case 'text-delta':
+    case 'refusal-delta':
+    case 'reasoning-delta':
+    case 'reasoning-summary-delta':
+      return part.text.length;
+    case 'tool-call-delta':
+      return part.arguments.length;
+    default:
+      return 0;
+  }
+}
+
+/** Adds a part in place. */
+export function addPart(answer: Answer, part: ProviderPart): void {
   switch (part.type) {
     case 'text-delta':
       answer.textChars += part.text.length;
       if (answer.isRetained) answer.text += part.text;
       if (answer.isRetained && part.logprobs !== undefined) answer.logprobs = joined(answer.logprobs, part.logprobs);
-      return part.text.length;
+      return;
     case 'reasoning-delta':
     case 'reasoning-summary-delta':
       answer.reasoningChars += part.text.length;
-      if (!answer.isRetained) return part.text.length;
+      if (!answer.isRetained) return;
       if (part.block !== undefined || answer.reasoningPieces !== null) addReasoning(answer, part, part.block ?? PLAIN_BLOCK);
       answer.reasoning += part.text;
-      return part.text.length;
+      return;
     case 'reasoning-signature':
-      answer.attachedChars += part.signature.length;
-      if (answer.isRetained) addReasoning(answer, part, part.block);
-      return part.signature.length;
     case 'reasoning-encrypted':
-      answer.attachedChars += part.data.length;
+      answer.attachedChars += charsOf(part);
       if (answer.isRetained) addReasoning(answer, part, part.block);
-      return part.data.length;
-    case 'annotation': {
-      const { annotation } = part;
-      const chars = annotation.type === 'file' ? annotation.file.hash.length : annotation.url_citation.url.length;
-      answer.attachedChars += chars;
+      return;
+    case 'annotation':
+      answer.attachedChars += charsOf(part);
       if (answer.isRetained) answer.annotations = append(answer.annotations, [part.annotation]);
-      return chars;
-    }
+      return;
     case 'image':
-      answer.attachedChars += part.url.length;
+      answer.attachedChars += charsOf(part);
       if (answer.isRetained) answer.images = append(answer.images, [part.url]);
-      return part.url.length;
-    case 'audio-delta': {
-      const chars = part.id.length + (part.data?.length ?? 0) + (part.transcript?.length ?? 0);
-      answer.attachedChars += chars;
+      return;
+    case 'audio-delta':
+      answer.attachedChars += charsOf(part);
       if (answer.isRetained) addAudio(answer, part);
-      return chars;
-    }
+      return;
     case 'response-metadata':
       answer.metadata = {
         id: bounded(part.id) ?? answer.metadata.id,
         systemFingerprint: bounded(part.systemFingerprint) ?? answer.metadata.systemFingerprint,
         serviceTier: bounded(part.serviceTier) ?? answer.metadata.serviceTier,
       };
-      return 0;
+      return;
     case 'server-tool-call':
     case 'server-tool-result':
-      return 0;
+      return;
     case 'refusal-delta':
       answer.refusalChars += part.text.length;
       if (answer.isRetained) answer.refusal += part.text;
       if (answer.isRetained && part.logprobs !== undefined) answer.logprobs = joined(answer.logprobs, part.logprobs);
-      return part.text.length;
+      return;
     case 'tool-call-start':
       answer.toolCalls[part.index] = { id: part.id, type: 'function', function: { name: part.name, arguments: '' } };
-      return part.id.length + part.name.length;
+      return;
     case 'tool-call-delta': {
       const call = answer.toolCalls[part.index];
       if (call !== undefined) call.function.arguments += part.arguments;
-      return part.arguments.length;
+      return;
     }
     case 'vectors':
       answer.vectors = append(answer.vectors, part.vectors);
-      return part.vectors.length;
+      return;
     case 'usage':
       answer.usage = part.usage;
-      return 0;
+      return;
     case 'finish':
       answer.finishReason = part.reason;
       answer.nativeReason = part.nativeReason;
-      return 0;
+      return;
   }
 }
 

@@ -77,6 +77,11 @@ export interface RequestForm<Body = unknown> {
 export interface Surface {
   /** Null: clients have no such API. */
   request: RequestForm | null;
+  /**
+   * The most that texts and arguments of a streamed answer may have, in characters: attempts refuse more before any of it is published. Absent: as much as any
+   * answer.
+   */
+  maxStreamedTextChars?: number;
   /** Made per candidate: the head names it, and its parts are added to the answer before they are written. */
   partWriter(head: AnswerHead, answer: Answer): PartWriter;
   /** JSON. With `error`: the incomplete answer before it. */

@@ -1,6 +1,6 @@
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { type Answer, addPart, emptyAnswer } from '#shared/surfaces/answer.ts';
+import { type Answer, addPart, charsOf, emptyAnswer, textCharsOf } from '#shared/surfaces/answer.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { CallSignal } from '../call-signal.ts';
@@ -32,6 +32,8 @@ export interface CallObserver {
   retainsAnswer: boolean;
   /** Whether parts are published as they come. */
   isStreamed?: boolean;
+  /** The most that it can publish of texts and arguments of one answer, in characters. Absent: as much as any answer. */
+  maxTextChars?: number;
   /** Before each attempt. */
   begin(candidate: Candidate, adapter: ProviderAdapter, answer: Answer): void;
   /** A hedged attempt has the first content: the parts that follow are those of this answer. Absent: each attempt is the last that was begun. */
@@ -52,6 +54,8 @@ export interface Attempted {
   deltas: number;
   /** Partial when `error` is set. */
   answer: Answer;
+  /** Characters of texts and arguments that came, made the answer too long and were not published. Absent: none. */
+  refusedChars?: number;
   /** Null on success. */
   error: unknown;
   /** Of two that ran beside each other, which it is. Absent: it ran alone. */
@@ -153,24 +157,38 @@ function partHandlerFor(tried: Attempted, { observer, partTransforms }: Attempti
     candidate: { provider },
   } = tried;
   const transform = partTransformOf(partTransforms, answer);
+  const { maxTextChars = MAX_ANSWER_CHARS } = observer;
   let chars = 0;
+  let textChars = 0;
   let reason: unknown = null;
   const add = (received: readonly ProviderPart[]) => {
     // Parts that arrived before the abort must not be published.
     signal.throwIfAborted();
     const parts = transform === null ? received : transform(received);
     let added = 0;
+    let addedText = 0;
     for (const part of parts) {
-      const charsOfPart = addPart(answer, part);
+      const charsOfPart = charsOf(part);
       if (charsOfPart > 0) tried.deltas += 1;
       added += charsOfPart;
+      addedText += textCharsOf(part);
     }
     chars += added;
-    if (chars + answer.hiddenReasoningChars > MAX_ANSWER_CHARS)
-      throw new SwitchyardError('router.provider_unavailable', `${provider.name} sent an answer of more than ${MAX_ANSWER_CHARS} characters`);
+    textChars += addedText;
+    const isLong = chars + answer.hiddenReasoningChars > MAX_ANSWER_CHARS;
+    if (isLong || textChars > maxTextChars) {
+      refuse(parts, addedText);
+      throw tooLong(provider, isLong ? MAX_ANSWER_CHARS : maxTextChars, isLong ? '' : ', the most that a stream of this API can have');
+    }
+    for (const part of parts) addPart(answer, part);
     if (added === 0) return;
     onContent();
     observer.parts(parts);
+  };
+  /** The answer stays what was published: of the parts it gets only what the upstream counted. */
+  const refuse = (parts: readonly ProviderPart[], refusedChars: number) => {
+    tried.refusedChars = refusedChars;
+    for (const part of parts) if (part.type === 'usage') addPart(answer, part);
   };
   const onParts: PartHandler = (received) => {
     try {
@@ -182,4 +200,8 @@ function partHandlerFor(tried: Attempted, { observer, partTransforms }: Attempti
     }
   };
   return { onParts, stopped: () => reason };
+}
+
+function tooLong(provider: Candidate['provider'], most: number, why: string): SwitchyardError {
+  return new SwitchyardError('router.provider_unavailable', `${provider.name} sent an answer of more than ${most} characters${why}`);
 }

@@ -55,6 +55,7 @@ export function responseWriterFor(execution: Execution, routing: RoutingReport |
     observer: {
       // Bodies, actors' results and traces need the whole text; a stream was published already.
       isStreamed: stream !== null,
+      ...(stream !== null && surface.maxStreamedTextChars !== undefined && { maxTextChars: surface.maxStreamedTextChars }),
       retainsAnswer: call.want === 'body' || call.reply !== null || capturesContent,
       begin(candidate, adapter, answer) {
         answering(candidate, answer);

@@ -60,12 +60,13 @@ interface RunOptions {
   abortOn?: string;
   request?: Partial<ChatRequest>;
   retainsAnswer?: boolean;
+  maxTextChars?: number;
 }
 
 /** Runs a call over scripted providers; one list of steps per attempt. */
 async function run(
   script: Record<string, Deed[][]>,
-  { abort = new AbortController(), contexts = {}, abortOn = '', request = {}, retainsAnswer = true }: RunOptions = {},
+  { abort = new AbortController(), contexts = {}, abortOn = '', request = {}, retainsAnswer = true, maxTextChars }: RunOptions = {},
 ): Promise<Run> {
   const config = configOf(Object.keys(script), contexts);
   const tries = copyOf(script);
@@ -94,6 +95,7 @@ async function run(
   const { parts: partTransforms } = pipelineFor({ messages: [], ...request }, stages);
   const observer = {
     retainsAnswer,
+    ...(maxTextChars !== undefined && { maxTextChars }),
     begin: () => {},
     parts: (parts: readonly ProviderPart[]) => {
       for (const part of parts) if (part.type === 'text-delta' || part.type === 'reasoning-delta') shown += part.text;
@@ -256,6 +258,42 @@ describe('the commit point', () => {
     const long = say('x'.repeat(9 * 1024 * 1024));
     const { outcome } = await run({ 'm/a@east': [[[long], [long], [finish]]] });
     expect(outcome).toMatchObject({ type: 'failed', error: { message: expect.stringContaining('an answer of more than') } });
+  });
+});
+
+describe('an answer that is too long', () => {
+  const usage: ProviderPart = { type: 'usage', usage: { promptTokens: 1, completionTokens: 9, cachedTokens: 0, reasoningTokens: 0 } };
+  const start: ProviderPart = { type: 'tool-call-start', index: 0, id: 'c', name: 'f' };
+
+  it.each<[string, ProviderPart[]]>([
+    ['a text', [say('x'.repeat(11)), finish, usage]],
+    ['reasoning', [{ type: 'reasoning-delta', text: 'x'.repeat(11) }]],
+    ['arguments', [start, { type: 'tool-call-delta', index: 0, arguments: 'x'.repeat(11) }]],
+    ['texts together', [say('x'.repeat(6)), { type: 'refusal-delta', text: 'x'.repeat(6) }]],
+  ])('for a stream of its API with its first content, %s, is no content: the next endpoint is asked', async (_, parts) => {
+    const { outcome, asked, shown } = await run({ 'm/a@east': [[parts]], 'm/a@west': [well] }, { maxTextChars: 10 });
+    expect(outcome).toMatchObject({ type: 'completed', candidate: { provider: { slug: 'west' } }, answer: { text: 'hello' } });
+    expect({ asked, shown }).toEqual({ asked: ['m/a@east', 'm/a@west'], shown: 'hello' });
+  });
+
+  it('behind hidden reasoning is no content either', async () => {
+    const hidden: ProviderPart = { type: 'reasoning-delta', text: 'x'.repeat(9 * 1024 * 1024) };
+    const deeds: Deed[] = [[hidden], [say('x'.repeat(9 * 1024 * 1024))]];
+    const { outcome, asked } = await run({ 'm/a@east': [deeds], 'm/a@west': [well] }, { request: { reasoning: { exclude: true } } });
+    expect(outcome).toMatchObject({ type: 'completed', answer: { text: 'hello' } });
+    expect(asked).toEqual(['m/a@east', 'm/a@west']);
+  });
+
+  it('in the middle ends the call, with what was published', async () => {
+    const { outcome, asked, shown } = await run({ 'm/a@east': [[[say('123456')], [say('789012')]]], 'm/a@west': [well] }, { maxTextChars: 10 });
+    const message = 'east sent an answer of more than 10 characters, the most that a stream of this API can have';
+    expect(outcome).toMatchObject({ type: 'failed', error: { message }, partial: { text: '123456', textChars: 6 } });
+    expect({ asked, shown }).toEqual({ asked: ['m/a@east'], shown: '123456' });
+  });
+
+  it('has what is no text of its model in addition', async () => {
+    const image: ProviderPart = { type: 'image', url: `data:image/png;base64,${'A'.repeat(100)}` };
+    expect((await run({ 'm/a@east': [[[image, say('1234567890')], [finish]]] }, { maxTextChars: 10 })).outcome.type).toBe('completed');
   });
 });
 

@@ -46,6 +46,8 @@ export interface AnswerReader {
   readonly progress: AnswerProgress;
   /** The parts of a piece; null marks the end of the body. @throws SseOverflow */
   partsOf(piece: Buffer | null): ProviderPart[];
+  /** What a finished answer still lacks when it is read no further, however that came. Absent: nothing. */
+  lastParts?(): ProviderPart[];
 }
 
 /** What differs between vendors' HTTP APIs that stream. Pure, but for what it learns from refusals. */
@@ -108,6 +110,7 @@ async function stream(sender: Sender, call: ProviderCall, signal: CallSignal, on
   const guard = new SilenceGuard(upstream.name, call.timeouts, signal, sender.deadlines);
   let exchange: HttpExchange | null = null;
   let progress: AnswerProgress | null = null;
+  let lastParts: AnswerReader['lastParts'];
   let isReading = true;
   let contentType = '';
   try {
@@ -118,6 +121,7 @@ async function stream(sender: Sender, call: ProviderCall, signal: CallSignal, on
     const reader = response.readerFor(contentType);
     const read = reader.progress;
     progress = read;
+    lastParts = reader.lastParts;
     const onChunk = (piece: Buffer | null): boolean => {
       const parts = reader.partsOf(piece);
       if (parts.length > 0) isReading = onParts(parts);
@@ -139,8 +143,13 @@ async function stream(sender: Sender, call: ProviderCall, signal: CallSignal, on
     if (progress?.finished === true && progress.ended) exchange?.release();
     else exchange?.abort(new Error('the answer is read no further'));
   }
-  if (isReading && !progress?.finished)
-    throw new SwitchyardError('router.provider_unavailable', `${upstream.name} ${progress?.hasContent ? UNFINISHED : unreadable(contentType)}`);
+  if (!isReading) return;
+  if (progress?.finished === true) {
+    const last = lastParts?.() ?? [];
+    if (last.length > 0) onParts(last);
+    return;
+  }
+  throw new SwitchyardError('router.provider_unavailable', `${upstream.name} ${progress?.hasContent ? UNFINISHED : unreadable(contentType)}`);
 }
 
 /** Nothing of it was an answer. It may be a page of a proxy: its media type says what came, and its text is not quoted. */

@@ -162,11 +162,6 @@ describe('the events of a response', () => {
       response: { status: 'incomplete', completed_at: null, incomplete_details: { reason: 'max_output_tokens' } },
     });
   });
-
-  it('refuse a text that no model gives, since the last events repeat it', () => {
-    const { add } = begun();
-    expect(() => add(text('x'.repeat(2 * 1024 * 1024 + 1)))).toThrow(/more than 2097152 characters/);
-  });
 });
 
 describe('a text in the template', () => {

@@ -1,7 +1,6 @@
 import type { RouterErrorBody, Usage } from '../../contracts/router/chat-completion.ts';
 import type { ProviderPart } from '../../contracts/router/provider-part.ts';
 import { type RouterMetadata, withMetadata } from '../../contracts/router/router-metadata.ts';
-import { SwitchyardError } from '../../errors/switchyard-error.ts';
 import type { Answer } from '../answer.ts';
 import type { AnswerHead, PartWriter, Template } from '../surface.ts';
 import { errorFieldOf } from './error-code.ts';
@@ -11,10 +10,13 @@ import { endingOf, responseJson, statedIn } from './response-of.ts';
 
 /** Behind the last event, whatever it is. */
 export const END_MARKER = 'data: [DONE]\n\n';
-/** The last events repeat texts and arguments up to five times, and must fit one frame of the bus. Models give a third of it at most. */
-const MAX_TEXT_CHARS = 2 * 1024 * 1024;
+/**
+ * Of texts and arguments. The last events repeat them up to five times, each character has up to six bytes as JSON, and all must fit one frame of the bus (64
+ * MiB). Models give a third of it at most.
+ */
+export const MAX_STREAMED_TEXT_CHARS = 2 * 1024 * 1024;
 
-/** Writes the events of one response. It keeps the texts, which the last events repeat. */
+/** Writes the events of one response. It keeps the texts, which the last events repeat: its surface says how much that may be. */
 export class EventWriter implements PartWriter {
   readonly #head: AnswerHead;
   readonly #answer: Pick<Answer, 'metadata'>;
@@ -25,7 +27,6 @@ export class EventWriter implements PartWriter {
   #templatePlace: Place | null = null;
   /** Null when parts were written since it was looked up. */
   #isFitting: boolean | null = null;
-  #textChars = 0;
 
   constructor(head: AnswerHead, answer: Pick<Answer, 'metadata'>) {
     this.#head = head;
@@ -45,18 +46,14 @@ export class EventWriter implements PartWriter {
     if (parts.length !== 1 || part.type !== 'text-delta' || part.logprobs !== undefined) return null;
     this.#isFitting ??= this.#fitsTemplate();
     if (!this.#isFitting) return null;
-    this.#count(part.text);
     this.#items.appendText(part.text);
     return this.#events.textInTemplate(part.text);
   }
 
-  /** @throws `router.provider_unavailable` for a text that no model gives */
   parts(parts: readonly ProviderPart[]): string {
     this.#isFitting = null;
     for (const part of parts) {
       if (!isStated(part)) continue;
-      if ('text' in part) this.#count(part.text);
-      else if (part.type === 'tool-call-delta') this.#count(part.arguments);
       this.#begin();
       this.#items.add(part);
     }
@@ -87,13 +84,6 @@ export class EventWriter implements PartWriter {
     const { textPlace, hasOpenReasoning } = this.#items;
     const place = this.#templatePlace;
     return textPlace !== null && place !== null && !hasOpenReasoning && textPlace.item === place.item && textPlace.part === place.part;
-  }
-
-  #count(text: string): void {
-    this.#textChars += text.length;
-    if (this.#textChars > MAX_TEXT_CHARS) {
-      throw new SwitchyardError('router.provider_unavailable', `${this.#head.provider} sent an answer of more than ${MAX_TEXT_CHARS} characters`);
-    }
   }
 
   #begin(): void {

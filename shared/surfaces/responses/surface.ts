@@ -4,7 +4,7 @@ import type { Answer } from '../answer.ts';
 import type { AnswerHead, EventHead, RequestForm, Surface } from '../surface.ts';
 import { endsForLength, errorFieldOf } from './error-code.ts';
 import { OutputItems } from './output-items.ts';
-import { END_MARKER, EventWriter } from './part-writer.ts';
+import { END_MARKER, EventWriter, MAX_STREAMED_TEXT_CHARS } from './part-writer.ts';
 import { eventsUpTo, partsInEvent, statedInEvent } from './parts-in.ts';
 import { partsOf } from './parts-of.ts';
 import { endingOf, responseJson, statedIn } from './response-of.ts';
@@ -23,6 +23,7 @@ const request: RequestForm<ResponsesRequest> = {
 /** The second dialect of callers: items in place of messages, typed events in place of chunks. */
 export const responses: Surface = {
   request,
+  maxStreamedTextChars: MAX_STREAMED_TEXT_CHARS,
   partWriter: (head, answer) => new EventWriter(head, answer),
   wholeBody,
   partsIn: partsInEvent,

@@ -12,11 +12,14 @@ export interface EventReader extends AnswerProgress {
   readEvents(events: readonly SseEvent[]): ProviderPart[];
   /** An unstreamed answer, one JSON body; ends it. */
   readWhole(body: string): ProviderPart[];
+  /** As of `AnswerReader`. */
+  lastParts?(): ProviderPart[];
 }
 
 /** Reads server-sent events, or the JSON body that some servers send to a stream request. */
 export function sseAnswer(reader: EventReader, contentType: string): AnswerReader {
-  return { progress: reader, partsOf: contentType.includes('application/json') ? partsOfWhole(reader) : partsOfStream(reader) };
+  const partsOf = contentType.includes('application/json') ? partsOfWhole(reader) : partsOfStream(reader);
+  return { progress: reader, partsOf, lastParts: () => reader.lastParts?.() ?? [] };
 }
 
 export function partsOfStream(reader: EventReader): AnswerReader['partsOf'] {

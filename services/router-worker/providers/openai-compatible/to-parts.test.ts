@@ -9,7 +9,7 @@ async function partsOf(fixture: string): Promise<ProviderPart[]> {
   const bytes = await readFile(new URL(`./__fixtures__/${fixture}.sse`, import.meta.url));
   const sse = sseReader({ maxEventChars: 100_000 });
   const reader = new PartReader();
-  const parts = [...reader.readEvents(sse.read(bytes)), ...reader.readEvents(sse.end())];
+  const parts = [...reader.readEvents(sse.read(bytes)), ...reader.readEvents(sse.end()), ...reader.lastParts()];
   expect(reader).toMatchObject({ broken: null, finished: true });
   return parts.filter(({ type }) => type !== 'response-metadata');
 }
@@ -25,6 +25,17 @@ const saying = (content: string) => ({ choices: [{ index: 0, delta: { content } 
 const calling = (...toolCalls: unknown[]) => ({ choices: [{ index: 0, delta: { tool_calls: toolCalls } }] });
 const finishing = (reason: string) => ({ choices: [{ index: 0, delta: {}, finish_reason: reason }] });
 
+const GENERATED: unknown = expect.stringMatching(/^call_[A-Za-z0-9]{24}$/);
+
+/** Id, name and arguments, by our index. */
+function callsIn(parts: readonly ProviderPart[]): (readonly [id: string, name: string, text: string])[] {
+  return parts.flatMap((part) => {
+    if (part.type !== 'tool-call-start') return [];
+    const pieces = parts.map((delta) => (delta.type === 'tool-call-delta' && delta.index === part.index ? delta.arguments : ''));
+    return [[part.id, part.name, pieces.join('')] as const];
+  });
+}
+
 describe('a broken answer', () => {
   it('ends at what is not JSON, after what came before it', () => {
     const { reader, parts } = read(saying('a'), '{"choices":[{"del', saying('b'));
@@ -36,6 +47,20 @@ describe('a broken answer', () => {
     const { reader } = read({ error: { message: 'no', code: '503' } });
     expect(reader.broken).toMatchObject({ error: { message: 'no', code: '503' } });
     expect(reader.broken).toBeInstanceOf(ErrorEvent);
+  });
+
+  it.each([
+    ['{"message":"boom","code":429}', { message: 'boom', code: 429 }],
+    ['{"error":{"message":"boom"}}', { message: 'boom' }],
+    ['boom', 'boom'],
+  ])('ends at an event that is named an error, of which %s says what it is', (data, error) => {
+    const reader = new PartReader();
+    const parts = reader.readEvents([
+      { event: null, data: JSON.stringify(saying('a')) },
+      { event: 'error', data },
+    ]);
+    expect(parts).toEqual([{ type: 'text-delta', text: 'a' }]);
+    expect(reader.broken).toMatchObject({ name: 'ErrorEvent', error });
   });
 
   it.each(['error', 'insufficient_system_resource'])('reads the finish reason "%s" as an error', (reason) => {
@@ -244,8 +269,8 @@ describe('the dialects of upstreams', () => {
       { type: 'tool-call-delta', index: 0, arguments: '{"city":' },
       { type: 'tool-call-delta', index: 0, arguments: '"Paris"}' },
       { type: 'tool-call-start', index: 1, id: 'call_B', name: 'get_time' },
-      { type: 'tool-call-delta', index: 1, arguments: '{}' },
       { type: 'finish', reason: 'tool_calls', nativeReason: 'tool_calls' },
+      { type: 'tool-call-delta', index: 1, arguments: '{}' },
     ]);
   });
 
@@ -309,9 +334,122 @@ describe('the dialects of upstreams', () => {
     ]);
   });
 
+  it('keeps arguments that come behind the finish reason, and adds none to them', () => {
+    const { reader, parts } = read(
+      { choices: [{ index: 0, delta: { tool_calls: [{ index: 0, id: 'a', function: { name: 'f', arguments: '' } }] }, finish_reason: 'tool_calls' }] },
+      calling({ index: 0, function: { arguments: '{"a":1}' } }),
+    );
+    expect([...parts, ...reader.lastParts()]).toEqual([
+      { type: 'tool-call-start', index: 0, id: 'a', name: 'f' },
+      { type: 'finish', reason: 'tool_calls', nativeReason: 'tool_calls' },
+      { type: 'tool-call-delta', index: 0, arguments: '{"a":1}' },
+    ]);
+  });
+
   it('goes on with the same call when a vendor repeats its id and name in every fragment', () => {
     const fragment = (text: string) => calling({ index: 0, id: 'a', function: { name: 'f', arguments: text } });
     expect(read(fragment('{"x"'), fragment(':1}')).parts.map(({ type }) => type)).toEqual(['tool-call-start', 'tool-call-delta', 'tool-call-delta']);
+  });
+
+  const fn = (name: string, text: string) => ({ name, arguments: text });
+
+  it.each<[string, unknown[], (readonly [id: unknown, name: string, text: string])[]]>([
+    [
+      'one id for all calls, each under its index',
+      [
+        { index: 0, id: 'c1', function: fn('f', '{"a":1}') },
+        { index: 1, id: 'c1', function: fn('g', '{"b":2}') },
+      ],
+      [
+        ['c1', 'f', '{"a":1}'],
+        [GENERATED, 'g', '{"b":2}'],
+      ],
+    ],
+    [
+      'one id for two calls of one function, whose pieces come in turn',
+      [
+        { index: 0, id: 'null', function: fn('f', '{"a"') },
+        { index: 1, id: 'null', function: fn('f', '{"b"') },
+        { index: 0, id: 'null', function: { arguments: ':1}' } },
+        { index: 1, function: { arguments: ':2}' } },
+      ],
+      [
+        ['null', 'f', '{"a":1}'],
+        [GENERATED, 'f', '{"b":2}'],
+      ],
+    ],
+    [
+      'one id and one index for calls of two functions',
+      [
+        { index: 0, id: 'c1', function: fn('f', '{"a":1}') },
+        { index: 0, id: 'c1', function: fn('g', '{"b":') },
+        { index: 0, function: { arguments: '2}' } },
+      ],
+      [
+        ['c1', 'f', '{"a":1}'],
+        [GENERATED, 'g', '{"b":2}'],
+      ],
+    ],
+    [
+      'one index and no ids for calls of two functions',
+      [
+        { index: 0, function: fn('f', '{"a":1}') },
+        { index: 0, function: fn('g', '{"b":') },
+        { index: 0, function: { arguments: '2}' } },
+      ],
+      [
+        [GENERATED, 'f', '{"a":1}'],
+        [GENERATED, 'g', '{"b":2}'],
+      ],
+    ],
+    [
+      'one index for all calls, whose pieces come in turn with their ids',
+      [
+        { index: 0, id: 'c1', function: fn('f', '{"a"') },
+        { index: 0, id: 'c2', function: fn('f', '{"b"') },
+        { index: 0, id: 'c1', function: { arguments: ':1}' } },
+        { index: 0, id: 'c2', function: { arguments: ':2}' } },
+      ],
+      [
+        ['c1', 'f', '{"a":1}'],
+        ['c2', 'f', '{"b":2}'],
+      ],
+    ],
+    [
+      'no index, and the id with each piece',
+      [
+        { id: 'c1', function: fn('f', '{"a"') },
+        { id: 'c2', function: fn('f', '{"b"') },
+        { id: 'c1', function: fn('f', ':1}') },
+        { id: 'c2', function: { arguments: ':2}' } },
+      ],
+      [
+        ['c1', 'f', '{"a":1}'],
+        ['c2', 'f', '{"b":2}'],
+      ],
+    ],
+    [
+      'an index that counts pieces, with their id',
+      [
+        { index: 0, id: 'c1', function: fn('f', '{"a"') },
+        { index: 1, id: 'c1', function: { arguments: ':1}' } },
+      ],
+      [['c1', 'f', '{"a":1}']],
+    ],
+    [
+      'the id before the name, under another index',
+      [
+        { index: 0, id: 'c1', function: { arguments: '{"a"' } },
+        { index: 1, id: 'c1', function: fn('f', ':1}') },
+      ],
+      [['c1', 'f', '{"a":1}']],
+    ],
+  ])('tells calls apart that have %s', (_, fragments, expected) => {
+    for (const chunks of [fragments.map((fragment) => calling(fragment)), [calling(...fragments)]]) {
+      const calls = callsIn(read(...chunks).parts);
+      expect(calls).toEqual(expected);
+      expect(new Set(calls.map(([id]) => id)).size).toBe(calls.length);
+    }
   });
 
   it.each([

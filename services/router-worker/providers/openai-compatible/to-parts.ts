@@ -3,6 +3,7 @@ import type { ProviderPart, ResponseMetadata } from '#shared/contracts/router/pr
 import type { SseEvent } from '#shared/http/sse-reader.ts';
 import { ErrorEvent } from '../http-stream/error-event.ts';
 import type { EventReader } from '../http-stream/parts-of-body.ts';
+import { errorIn } from '../http-stream/to-error.ts';
 import { newCallId } from '../new-call-id.ts';
 import { AttachmentReader } from './attachments.ts';
 import { type UpstreamChunk, type UpstreamDelta, type UpstreamLogprobs, type UpstreamPiece, type UpstreamToolCall, upstreamChunk } from './chunk.ts';
@@ -16,6 +17,7 @@ const MAX_BUFFERED_CHARS = 1024 * 1024;
 interface OpenToolCall {
   index: number;
   upstreamIndex: number | null;
+  /** The upstream's; null until it has sent one. Another call may have the same. */
   id: string | null;
   /** Null until the upstream has named the function; earlier arguments are buffered. */
   name: string | null;
@@ -51,9 +53,12 @@ export class PartReader implements EventReader {
   readEvents(events: readonly SseEvent[]): ProviderPart[] {
     const parts: ProviderPart[] = [];
     try {
-      for (const { data } of events) {
+      for (const { event, data } of events) {
         if (data === '[DONE]') this.ended = true;
-        else if (data !== '') this.#readChunk(data, parts);
+        else if (data === '') continue;
+        // Some servers name the event, and its data are the error's fields.
+        else if (event === 'error') throw new ErrorEvent(errorIn(data) ?? data);
+        else this.#readChunk(data, parts);
       }
     } catch (error) {
       this.broken = error;
@@ -65,6 +70,15 @@ export class PartReader implements EventReader {
   readWhole(body: string): ProviderPart[] {
     const parts = this.readEvents([{ event: null, data: body }]);
     this.ended = true;
+    return parts;
+  }
+
+  /** Calls without arguments get `{}`, so that arguments are always JSON. Not with the finish reason: some upstreams send arguments behind it. */
+  lastParts(): ProviderPart[] {
+    const parts: ProviderPart[] = [];
+    for (const { index, name, hasArguments } of this.#toolCalls) {
+      if (name !== null && !hasArguments) parts.push({ type: 'tool-call-delta', index, arguments: '{}' });
+    }
     return parts;
   }
 
@@ -86,7 +100,6 @@ export class PartReader implements EventReader {
     if (nativeReason && !this.finished) {
       const reason = toFinishReason(nativeReason);
       if (reason === 'error') throw new ErrorEvent({ message: `the model stopped with "${nativeReason}"` });
-      this.#closeToolCalls(parts);
       this.finished = true;
       parts.push({ type: 'finish', reason, nativeReason });
     }
@@ -152,7 +165,7 @@ export class PartReader implements EventReader {
       call.name = called.name;
       call.index = this.#named;
       this.#named += 1;
-      parts.push({ type: 'tool-call-start', index: call.index, id: call.id ?? newCallId(), name: call.name });
+      parts.push({ type: 'tool-call-start', index: call.index, id: this.#uniqueIdOf(call), name: call.name });
     }
     const given = called?.arguments ?? '';
     call.buffered += typeof given === 'string' ? given : JSON.stringify(given);
@@ -164,15 +177,19 @@ export class PartReader implements EventReader {
   }
 
   /**
-   * The call that a fragment belongs to: by index, but some vendors omit it or use one index for all. Then a new id beside a name begins a new call, and a
-   * fragment without either continues the last.
+   * The call that a fragment belongs to: by index, as the API has it. But some vendors omit the index, use one for all calls, or count fragments with it; and
+   * some repeat a call's id and name, or give several calls one id. So a name begins a call unless one of the same index has it, without another id; and a
+   * fragment without a name continues the call of its id, or of its index, or the last.
    */
   #callOf(upstreamIndex: number | null, id: string | null, name: string | null): OpenToolCall {
-    const known = upstreamIndex === null ? this.#toolCalls.at(-1) : this.#toolCalls.findLast((call) => call.upstreamIndex === upstreamIndex);
-    const byId = id === null ? undefined : this.#toolCalls.find((call) => call.id === id);
-    if (byId !== undefined) return byId;
-    const begins = known === undefined || (name !== null && known.name !== null && (id === null ? upstreamIndex === null : known.id !== id));
-    if (!begins) {
+    const isAtIndex = (call: OpenToolCall) => upstreamIndex === null || call.upstreamIndex === upstreamIndex;
+    const byId =
+      id === null
+        ? undefined
+        : (this.#toolCalls.findLast((call) => call.id === id && isAtIndex(call)) ??
+          this.#toolCalls.findLast((call) => call.id === id && (name === null || call.name === null)));
+    const known = byId ?? this.#toolCalls.findLast(isAtIndex);
+    if (known !== undefined && !isAnother(known, name, byId === undefined && (id !== null || upstreamIndex === null))) {
       known.id ??= id;
       return known;
     }
@@ -182,12 +199,17 @@ export class PartReader implements EventReader {
     return call;
   }
 
-  /** Calls without arguments get `{}`, so that arguments are always JSON. */
-  #closeToolCalls(parts: ProviderPart[]): void {
-    for (const call of this.#toolCalls) {
-      if (call.name !== null && !call.hasArguments) parts.push({ type: 'tool-call-delta', index: call.index, arguments: '{}' });
-    }
+  /** Clients match results to calls by it. */
+  #uniqueIdOf(call: OpenToolCall): string {
+    const { id } = call;
+    const isTaken = this.#toolCalls.some((other) => other !== call && other.name !== null && other.id === id);
+    return id === null || isTaken ? newCallId() : id;
   }
+}
+
+/** Whether a name begins another call. @param isOnlyNamed neither an id nor an index says that it is this one */
+function isAnother(call: OpenToolCall, name: string | null, isOnlyNamed: boolean): boolean {
+  return name !== null && call.name !== null && (isOnlyNamed || call.name !== name);
 }
 
 /** Some vendors put `error: null`, `""` or `{}` into healthy chunks. */
