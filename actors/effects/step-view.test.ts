@@ -37,6 +37,14 @@ it('rule 110: announcements of tools are in no prompt; preambles are', async () 
   expect(history.map(({ id }) => id)).toEqual(['evt_0', 'evt_1']);
 });
 
+it('rule 102: of a question that is asked once more, what was wrong with the answer; other rows say nothing of it', async () => {
+  const began: TurnRow = { kind: 'began', state: noAgentState };
+  const fault: TurnRow = { kind: 'malformed', key: 'infer-1-1', model: 'm', ms: 1, tokens: 1, asked: 'infer-tools', reason: 'the arguments must be JSON' };
+
+  expect(await viewOf(body, [], [began, fault])).toMatchObject({ fault: 'the arguments must be JSON' });
+  expect(await viewOf(body, [], [fault, began])).not.toHaveProperty('fault');
+});
+
 describe('rule 82: of more than 50 terms a later prompt of the turn has those, too, that are like', () => {
   const terms = Array.from({ length: 60 }, (_, index) => ({ name: `name${index}`, description: `word${index}`, synonyms: [] }));
   const policies = [testPolicy('leak', { condition: 'it leaks', action: 'say word1' }), testPolicy('other', { condition: 'word2', action: null })];

@@ -39,6 +39,7 @@ export async function stepView(
     variables: effect.inputs.customerId === undefined ? [] : shownVariables(documents, values),
     history,
     ...(draft !== null && { draft: draft.text }),
+    ...faultIn(rows),
     retrieved: retrievedIn(rows),
     // The others are in the log, and so in the history.
     staged: rows.flatMap((row) => (row.kind === 'tool' && row.call.control.lifespan === 'response' ? [stagedResult(row.call)] : [])),
@@ -52,6 +53,12 @@ export async function customerOfTurn(
   { customers }: Pick<RenderDeps, 'customers'>,
 ): Promise<KnownCustomer> {
   return customerId === undefined ? unknownCustomer : await customers.ofTurn(actorId, { sessionId, customerId, bundleHash }, documents);
+}
+
+/** A question that is asked once more is opened right after the row of the answer to it. */
+function faultIn(rows: readonly TurnRow[]): Pick<StepView, 'fault'> {
+  const last = rows.at(-1);
+  return last?.kind === 'malformed' ? { fault: last.reason } : {};
 }
 
 /** Before a message joined, another query was searched for. */

@@ -13,7 +13,14 @@ const outputSchema = { type: 'object', properties: { verdict: { type: 'string' }
 const inputSchema = { type: 'object', properties: { sku: { type: 'string' } }, additionalProperties: false };
 const listed = (name: string) => ({ name, title: null, description: null, inputSchema, repeatable: false });
 const about = {
-  tools: runTools({ selectors: ['crm:*'], lists: { crm: { hash: 'h1', tools: [listed('find'), listed('buy')] } }, outputSchema }),
+  tools: runTools({
+    selectors: ['crm:*', 'orders:*'],
+    lists: {
+      crm: { hash: 'h1', tools: [listed('find'), listed('buy')] },
+      orders: { hash: 'h2', tools: [{ ...listed('get'), inputSchema: { type: 'object', properties: { id: { type: 'number' } }, required: ['id'] } }] },
+    },
+    outputSchema,
+  }),
   validateOutput: compileSchema(outputSchema),
 };
 
@@ -87,6 +94,24 @@ describe('readRunReply', () => {
     });
   });
 
+  it.each([
+    ['{"verdict":"yes","id":9007199254740993}', '/id'],
+    ['{"verdict":"yes","ids":[12345678901234567890]}', '/ids/0'],
+    ['{"verdict":"yes","amount":1e400}', '/amount'],
+  ])('DESIGN 5: an output with a number that cannot be kept exactly is refused: %s', (args, path) => {
+    const reply = read({ toolCalls: [call('emit_output', args)] });
+
+    if (reply.type !== 'invalid-output') throw new Error(reply.type);
+    expect(reply.violation).toMatchObject({ path, keyword: 'exactNumber' });
+    expect(reply.messages.at(-1)).toMatchObject({ role: 'tool', content: expect.stringContaining(`send it as a string (at ${path}). Call emit_output again`) });
+  });
+
+  it('accepts decimals, and large numbers that a double holds', () => {
+    const reply = read({ toolCalls: [call('emit_output', '{"verdict":"yes","a":0.1,"b":19.99,"c":1e20,"d":9007199254740992}')] });
+
+    expect(reply).toEqual({ type: 'output', output: { verdict: 'yes', a: 0.1, b: 19.99, c: 1e20, d: 9_007_199_254_740_992 } });
+  });
+
   it('accepts a valid output, and makes no other call of the same answer', () => {
     const toolCalls = [call('crm__buy', '{"sku":"a"}'), call('emit_output', '{"verdict":"yes"}'), call('emit_output', '{}')];
 
@@ -132,6 +157,15 @@ describe('readRunReply', () => {
 
       expect(reply.calls.map(({ toolCallId }) => toolCallId)).toEqual(['c00030000', 'c00030002']);
       expect(errorsIn(reply.messages)).toEqual(['repeated_call']);
+    });
+
+    it('DESIGN 5: a number that cannot be kept exactly refuses its call of a run, and not the call that it would be rounded to', () => {
+      const reply = tools(read({ toolCalls: ['9007199254740993', '9007199254740992', '1e400'].map((id) => call('orders__get', `{"id":${id}}`)) }));
+
+      expect(reply.calls.map(({ toolCallId }) => toolCallId)).toEqual(['c00030001']);
+      expect(errorsIn(reply.messages)).toEqual(['invalid_arguments', 'invalid_arguments']);
+      const [, refusal] = reply.messages;
+      expect(refusal).toMatchObject({ tool_call_id: 'c00030000', content: expect.stringMatching(/send it as a string \(at \/id\)\. The call was not made/) });
     });
 
     it('calls beyond the sixteenth that is made', () => {

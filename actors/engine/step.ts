@@ -23,6 +23,8 @@ export interface StepView {
   draft?: string;
   /** Of this turn's search, the best first; for the reply alone. Absent: nothing was found. */
   retrieved?: readonly FoundDocument[];
+  /** Why the answer to the same question, which is asked once more, can't be used. Absent: it is asked for the first time. */
+  fault?: string;
   /** Of this turn's tool calls, in order. */
   staged: readonly { toolId: string; arguments: Record<string, unknown>; result: unknown }[];
 }
@@ -43,4 +45,6 @@ interface StepReply {
   text: string;
   toolCalls: readonly { id: string; name: string; arguments: string }[];
   finishReason: string;
+  /** The answer before it was malformed, so that no other is asked for. Absent: it is the first. */
+  isAskedAgain?: boolean;
 }

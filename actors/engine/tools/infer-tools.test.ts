@@ -75,6 +75,13 @@ describe('the question which tools to call', () => {
   });
 });
 
+it('rule 102: a question that is asked once more says what was wrong, as data', () => {
+  const last = (fault?: string) => String(inferTools.render({ ...view, ...(fault !== undefined && { fault }) }, item()).messages.at(-1)?.content);
+  expect(last('must\nbe "x"')).toBe(
+    `${last()}\n\nYour last answer to this was not used. What was wrong with it, as JSON: "must\\nbe \\"x\\"". Answer again, without this fault.`,
+  );
+});
+
 describe('an answer', () => {
   it('rule 54: gives each tool one of three outcomes, in the order of the answer', () => {
     const already = { function: 'shop__refund', outcome: 'data_already_in_context', rationale: 'It was refunded.' };
@@ -164,7 +171,24 @@ describe('an answer', () => {
     ['a parameter that the schema does not know', [['shop__order', { order: 'A-17', admin: true }]]],
     ['65 calls', Array.from({ length: 65 }, () => ['shop__refund', {}])],
     ['1 MB of arguments', [['shop__order', { order: 'x'.repeat(1_000_000) }]]],
+    ['an integer that cannot be kept exactly', [['shop__refund', '{"order":9007199254740993}']]],
+    ['a number that exceeds all doubles', [['shop__refund', '{"amount":1e400}']]],
   ])('rule 57: with %s is malformed', (_, calls) => {
     expect(read(...calls)).toMatchObject({ type: 'malformed', reason: expect.any(String) });
+  });
+
+  it('rule 57: with such a number of a parameter twice makes no call; with one of no parameter it is malformed again', () => {
+    const again = (args: string) =>
+      inferTools.read({ text: '', finishReason: 'tool_calls', toolCalls: [{ id: '0', name: 'shop__order', arguments: args }], isAskedAgain: true }, item());
+    expect(again('{"order":9007199254740993}')).toMatchObject({
+      answer: { tools: [{ outcome: 'cannot_run', toolId: 'shop:order', problems: [{ parameter: 'order', problem: 'invalid' }] }] },
+    });
+    expect(again('{"order":"A-17","more":9007199254740993}')).toMatchObject({ type: 'malformed' });
+  });
+
+  it('keeps decimals, and large numbers that a double holds', () => {
+    expect(toolsOf(['shop__refund', '{"a":0.1,"b":19.99,"c":1e20,"d":-9007199254740992}'])).toMatchObject([
+      { outcome: 'needs_to_run', arguments: { a: 0.1, b: 19.99, c: 1e20, d: -9007199254740992 } },
+    ]);
   });
 });

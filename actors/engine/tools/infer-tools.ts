@@ -1,8 +1,10 @@
 import { z } from 'zod';
-import { cleanText } from '#shared/clean-text.ts';
-import type { ChatTool } from '#shared/contracts/router/chat-request.ts';
+import { cleanJson, cleanText } from '#shared/clean-text.ts';
+import type { ChatMessage, ChatTool } from '#shared/contracts/router/chat-request.ts';
+import type { Violation } from '#shared/schema/violation.ts';
 import { type CallableTools, callableTools } from '../callable-tools.ts';
 import { readJsonObject } from '../read-json-object.ts';
+import { pathOf } from '../read-tool-calls.ts';
 import type { EngineStep } from '../step.ts';
 import { stepMessages } from '../step-prompt.ts';
 import type { InferAnswer, InferredTool } from './infer-answer.ts';
@@ -66,7 +68,7 @@ Answer: ${LEAVE_OUT} with {"function":"shop__order_status","rationale":"The cust
 
 /** Which tools have to be called now, with which arguments (rules 53 to 57). */
 export const inferTools: EngineStep<InferItem, InferAnswer> = {
-  template: 'infer-tools@1',
+  template: 'infer-tools@2',
 
   render(view, item) {
     const callable = callableOf(item);
@@ -77,17 +79,24 @@ export const inferTools: EngineStep<InferItem, InferAnswer> = {
       tool: toolId,
       reasons: reasons.map(({ condition, action }) => ({ ...(condition === null ? {} : { when: condition }), ...(action === null ? {} : { do: action }) })),
     }));
-    const messages = stepMessages(view, { instructions: INSTRUCTIONS, about: 'The functions to judge, with their reasons', items });
+    const asked = stepMessages(view, { instructions: INSTRUCTIONS, about: 'The functions to judge, with their reasons', items });
+    const messages = view.fault === undefined ? asked : withFault(asked, view.fault);
     return { messages, tools: callable.functions, tool_choice: 'required' };
   },
 
-  read({ toolCalls }, item) {
+  read({ toolCalls, isAskedAgain = false }, item) {
     if (toolCalls.length > MAX_CALLS) return malformed(`the answer has ${toolCalls.length} calls`);
     const callable = callableOf(item);
     const tools: InferredTool[] = [];
     for (const { name, arguments: text } of toolCalls) {
       const json = readJsonObject(text, MAX_ARGUMENTS_CHARS);
-      if ('violation' in json) return malformed(`the arguments of a function ${json.violation.message}`);
+      if ('violation' in json) {
+        // A model that writes the number again, or may not write it as a string, must not end the turn: the customer can be asked.
+        const tool = isAskedAgain && json.rounded !== undefined ? cannotRun(name, json.rounded, json.violation, item, callable) : null;
+        if (tool === null) return malformed(`the arguments of a function ${json.violation.message}${pathOf(json.violation)}`);
+        tools.push(tool);
+        continue;
+      }
       const read = name === LEAVE_OUT ? readLeftOut(json.value, item, callable) : readCall(name, json.value, item, callable);
       if ('malformed' in read) return malformed(read.malformed);
       if (read.tool !== null) tools.push(read.tool);
@@ -95,6 +104,19 @@ export const inferTools: EngineStep<InferItem, InferAnswer> = {
     return { type: 'read', answer: { tools } };
   },
 };
+
+/** What is wrong with the answer before may name properties of it, which the model has made up: it is data. */
+function withFault(asked: readonly ChatMessage[], fault: string): ChatMessage[] {
+  const text = `Your last answer to this was not used. What was wrong with it, as JSON: ${cleanJson(fault)}. Answer again, without this fault.`;
+  return asked.map((message, index) => (index === asked.length - 1 ? { ...message, content: `${message.content}\n\n${text}` } : message));
+}
+
+/** Null: the fault belongs to no parameter. */
+function cannotRun(name: string, args: Record<string, unknown>, violation: Violation, item: InferItem, callable: CallableTools): InferredTool | null {
+  const toolId = callable.toolOf(name)?.toolId;
+  const problems = toolId === undefined ? null : problemsOf(schemaOf(toolId, item), args, violation);
+  return toolId === undefined || problems === null ? null : { outcome: 'cannot_run', toolId, problems, rationale: null };
+}
 
 type Read = { tool: InferredTool | null } | { malformed: string };
 

@@ -91,7 +91,8 @@ function stepOf(plan: Plan, command: CommandOf<'call.completed'>): StepSettled |
   if (request === undefined) throw new TypeError(`the turn ${turn.context.turnId} awaits a call that it does not need`);
   const tokens = usage === null ? 0 : usage.promptTokens + usage.completionTokens;
   const { kind, key, reference } = request;
-  const read = recordedAnswer(plan, callId, kind) ?? turnCalls[kind].questionOf(reference, documents, toolsOf).read(command);
+  const reply = { ...command, isAskedAgain: call.malformed > 0 };
+  const read = recordedAnswer(plan, callId, kind) ?? turnCalls[kind].questionOf(reference, documents, toolsOf).read(reply);
   const ms = Math.max(0, plan.atMs - call.openedAtMs);
   if (read.type === 'malformed') return { type: 'step.malformed', callId, request, row: malformedRow(kind, read.reason, { key, model, ms, tokens }), tokens };
   const row = { kind, key, reference, answer: read.answer, model, ms, tokens } as TurnRow;

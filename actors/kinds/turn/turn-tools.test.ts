@@ -83,11 +83,42 @@ describe('tools in a turn', () => {
     expect(session.lines.slice(-2)).toEqual(['error (engine_error: the model gave no answer that can be read)', 'ready']);
   });
 
+  it('DESIGN 5: rule 57: a number that cannot be kept exactly is asked for as a string, and of two calls that differ by it none is lost', () => {
+    const { session, id } = matched();
+    const call = (order: string) => ({ id: '', name: 'shop__order', arguments: `{"order":${order}}` });
+    session.apply({ ...session.resultOf(id(2), ''), toolCalls: [call('9007199254740993'), call('9007199254740992')] });
+    expect(session.rows().at(-1)).toMatchObject({
+      kind: 'malformed',
+      asked: 'infer-tools',
+      reason: expect.stringMatching(/send it as a string \(at \/order\)$/),
+    });
+    // Its prompt is rendered from this row, too.
+    expect([...session.open.values()]).toMatchObject([{ id: id(3), inputs: { staged: session.rows().length } }]);
+
+    session.apply({ ...session.resultOf(id(3), ''), toolCalls: [call('"9007199254740993"'), call('9007199254740992')] });
+    const asked = [...session.open.values()].map(({ inputs }) => inputs['toolId']);
+    expect(asked).toEqual(['shop:order', 'shop:order']);
+    session.tool(id(4), result('first'));
+    session.tool(id(5), result('second'));
+    expect(toolCallsIn(session)).toMatchObject([[{ arguments: { order: '9007199254740993' } }, { arguments: { order: 9007199254740992 } }]]);
+  });
+
+  it('rule 57: such a number in the second answer, too, leaves its tool out, and the turn goes on', () => {
+    const { session, id } = matched();
+    const toolCalls = [{ id: '', name: 'shop__order', arguments: '{"id":9007199254740993}' }];
+    session.apply({ ...session.resultOf(id(2), ''), toolCalls });
+    session.apply({ ...session.resultOf(id(3), ''), toolCalls });
+    session.finish();
+    expect(session.rows().at(-1)).toMatchObject({ kind: 'resolved', questions: [{ toolId: 'shop:order', parameter: 'id', problem: 'invalid' }] });
+    expect(session.lines.at(-1)).toBe('ready');
+    expect(toolCallsIn(session)).toEqual([]);
+  });
+
   it('rule 57: the answer by which a host reports a call that it can not render is asked for again', () => {
     const { session, turnId, id } = matched();
     const unreadable = { toolCalls: [{ id: '', name: '', arguments: '' }], finishReason: 'error' };
     session.apply({ ...session.resultOf(id(2), ''), ...unreadable });
-    expect([...session.open.values()]).toMatchObject([{ id: id(3), actorId: turnId, inputs: { template: 'infer-tools@1' } }]);
+    expect([...session.open.values()]).toMatchObject([{ id: id(3), actorId: turnId, inputs: { template: 'infer-tools@2' } }]);
   });
 
   it('rule 50: a tool that no stored list holds is left out, and the turn says so', () => {

@@ -248,6 +248,21 @@ describe('a response', () => {
   });
 
   it.each([
+    ['application/json', ''],
+    ['text/event-stream', 'data: '],
+  ])('DESIGN 5: whose structured content has a number that cannot be kept exactly is its text, in an answer of %s', async (type, before) => {
+    const structured = '{"order_id":9007199254740993,"amount":1e400}';
+    const server = await handMade(
+      calls(({ id }, response) => {
+        const body = `{"jsonrpc":"2.0","id":${id},"result":{"structuredContent":${structured},"content":[{"type":"text","text":"in words"}]}}`;
+        response.writeHead(200, { 'content-type': type }).end(`${before}${body}\n\n`);
+      }),
+    );
+    const { outcome } = await call(server.port);
+    expect(outcome).toEqual({ type: 'result', data: structured, metadata: {}, isError: false });
+  });
+
+  it.each([
     ['messages that are not JSON-RPC', 'data: nonsense\n\n'.repeat(64)],
     ['random bytes', Buffer.from(Uint8Array.from({ length: 65_536 }, (_, at) => (at * 2_654_435_761) >>> 13))],
   ])('DESIGN 13: a stream of %s is ended, and its call settles although the server goes on', async (_, garbage) => {

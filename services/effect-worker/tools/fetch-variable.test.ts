@@ -123,6 +123,7 @@ it('rule 97: a tool that may change something is not called', async () => {
 it.each([
   ['an error', () => ({ content: [{ type: 'text' as const, text: 'broken' }], isError: true }), 'string'],
   ['another type', () => ({ content: [{ type: 'text' as const, text: '{"a":1}' }] }), 'string'],
+  ['a number that cannot be kept exactly', () => ({ content: [{ type: 'text' as const, text: '{"id":9007199254740993}' }] }), 'object'],
   ['no list', () => ({ content: [{ type: 'text' as const, text: '{"a":1}' }] }), 'array'],
 ])('rule 98: the value stays when the tool answers with %s', async (_, of, valueType) => {
   answer = of();

@@ -18,6 +18,7 @@ async function passed(gate: BodyGate, ...pieces: (string | Uint8Array)[]): Promi
         slices += 1;
       }
     }
+    text += Buffer.from(gate.end()).toString();
   } catch (failure) {
     return { text, slices, failure };
   }

@@ -2,6 +2,7 @@ import { setImmediate as nextTick } from 'node:timers/promises';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { jsonIn } from '#shared/json-in.ts';
 import { RefillingBudget } from './refilling-budget.ts';
+import { withStructuredText } from './structured-text.ts';
 import { ToolFailure } from './tool-failure.ts';
 import { MAX_VALUES, ValueCount } from './value-count.ts';
 
@@ -28,10 +29,14 @@ const MINUTE_MS = 60_000;
 /** Bounds of the reconnection delay that the server asks for. */
 const RETRY_MS = { least: 1_000, most: 60_000 };
 
+const NOTHING = new Uint8Array();
+
 /** Filters a response body before the MCP client reads it. */
 export interface BodyGate {
   /** The bytes to pass on, in slices, one per tick; empty where a slice of the body holds nothing of use. @throws ToolFailure `unreadable` when the body must end here */
   pass(chunk: Uint8Array): AsyncIterable<Uint8Array>;
+  /** What is left to pass on when the body has ended. */
+  end(): Uint8Array;
 }
 
 /**
@@ -75,7 +80,8 @@ export function messageGate(requestId: unknown, nowMs: () => number = () => perf
     const isAnswer = bounds.note(message, event.data);
     if (!isAnswer && !sideMessages.passes(message)) return event.id === undefined ? '' : `id: ${event.id}\ndata:\n\n`;
     const id = event.id === undefined ? '' : `id: ${event.id}\n`;
-    return `${id}data: ${event.data.replaceAll('\n', '\ndata: ')}\n\n`;
+    const data = isAnswer ? withStructuredText(event.data) : event.data;
+    return `${id}data: ${data.replaceAll('\n', '\ndata: ')}\n\n`;
   }
 
   return {
@@ -92,6 +98,7 @@ export function messageGate(requestId: unknown, nowMs: () => number = () => perf
         await nextTick(); // no fail point: waits
       }
     },
+    end: () => NOTHING,
   };
 }
 
@@ -182,20 +189,39 @@ class ResponseBounds implements StreamBounds {
   }
 }
 
-/** Bounds the values of a JSON body, and the size of a batch. */
+/** Bounds the values of a JSON body, and the size of a batch. The body passes when it is complete: the client parses no part of it before. */
 export function jsonGate(): BodyGate {
   const values = new ValueCount();
   let first: string | null = null;
   let sizeBytes = 0;
+  let pieces: Uint8Array[] = [];
   return {
     async *pass(chunk) {
       sizeBytes += chunk.byteLength;
       first ??= /[^\s\ufeff]/.exec(Buffer.from(chunk.subarray(0, SLICE_BYTES)).toString())?.[0] ?? null;
       if (first === '[' && sizeBytes > MAX_BATCH_BYTES) throw unreadable(`the tool server answers with a list of more than ${MAX_BATCH_BYTES} bytes`);
       values.add(chunk);
-      yield chunk;
+      pieces.push(chunk);
+      yield NOTHING;
+    },
+    end() {
+      const body = Buffer.concat(pieces);
+      pieces = [];
+      const json = body.toString();
+      const exact = orAsItIs(json);
+      return exact === json ? body : Buffer.from(exact);
     },
   };
+}
+
+/** The client reports what is no JSON. */
+function orAsItIs(json: string): string {
+  try {
+    return withStructuredText(json);
+  } catch (error) {
+    if (error instanceof SyntaxError) return json;
+    throw error;
+  }
 }
 
 function unreadable(message: string): ToolFailure {

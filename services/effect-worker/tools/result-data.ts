@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import type { CommandOf } from '#bus/messages/session.ts';
+import { inexactNumber } from '#shared/inexact-number.ts';
 import { compileSchema, nestingViolation, problemOfSchema } from '#shared/json-schema.ts';
+import { STRUCTURED_TEXT } from './structured-text.ts';
 
 const MAX_DATA_BYTES = 64 * 1024;
 /** Longest text parsed as JSON: indented, it may fit `MAX_DATA_BYTES` once parsed. Longer ones are truncated as text. */
@@ -32,6 +34,7 @@ const part = z.looseObject({
 export const callResponse = z.looseObject({
   content: z.array(z.unknown()).default([]).transform(firstParts).pipe(z.array(part)),
   structuredContent: z.unknown().optional(),
+  [STRUCTURED_TEXT]: z.string().optional().catch(undefined),
   isError: z.boolean().default(false),
   _meta: z.record(z.string(), z.unknown()).default({}),
 });
@@ -44,8 +47,8 @@ function firstParts(parts: unknown[]): unknown[] {
 export type ToolOutcome = CommandOf<'tool.completed'>['outcome'];
 
 /** Images and files are described, not carried; data nested too deep is an error of the tool. */
-export function resultOf({ content, structuredContent, isError, _meta: meta }: z.output<typeof callResponse>): ToolOutcome {
-  const data = structuredContent ?? dataOf(content);
+export function resultOf({ content, structuredContent, [STRUCTURED_TEXT]: structuredText, isError, _meta: meta }: z.output<typeof callResponse>): ToolOutcome {
+  const data = structuredText ?? structuredContent ?? dataOf(content);
   const bytes = bytesOf(data);
   if (bytes === null) return errorResult(TOO_DEEP);
   if (bytes.byteLength > MAX_DATA_BYTES) return { type: 'result', data: beginningOf(bytes), metadata: metadataOf(meta), isError };
@@ -88,11 +91,12 @@ function dataOf(content: readonly z.output<typeof part>[]): unknown {
   return content.map(textOf).join('\n');
 }
 
-/** Objects and lists only: a bare `007` or `12345678901234567890` would lose digits as a number. */
+/** Objects and lists only: a bare `007` or `12345678901234567890` would lose digits as a number. So would one within: then all of it stays text. */
 function parsedIfJson(text: string): unknown {
   if (text.length > MAX_PARSED_CHARS || !/^\s*[[{]/.test(text)) return text;
   try {
-    return JSON.parse(text);
+    const value: unknown = JSON.parse(text);
+    return inexactNumber(text) === null ? value : text;
   } catch {
     return text;
   }

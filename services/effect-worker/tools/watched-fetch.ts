@@ -149,6 +149,8 @@ function limited(body: ReadableStream<Uint8Array>, { budget, gate, onRead, onEnd
   async function next(controller: ReadableStreamDefaultController<Uint8Array>): Promise<boolean> {
     const { value, done } = await reader.read(); // no fail point: caller
     if (done) {
+      const rest = gate?.end();
+      if (rest !== undefined && rest.byteLength > 0) controller.enqueue(rest);
       controller.close();
       onEnd(null);
       return true;

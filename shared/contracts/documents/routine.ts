@@ -75,7 +75,7 @@ const autonomous = z.strictObject({
   /** The goal of a run: text, or a prompt document. */
   instructions: z.union([text, documentReference], { error: 'must be a text, or {id, version} of a prompt' }),
   input_schema: objectSchema.default({ type: 'object' }),
-  /** The parameters of `emit_output`, the tool that ends a run. */
+  /** The parameters of `emit_output`, the tool that ends a run. An integer beyond ±2^53 that cannot be kept exactly is refused there: give long ids the type `string`. */
   output_schema: objectSchema.default({ type: 'object' }),
   /** Hosts that results may be posted to; null and empty: any. */
   callback_url_allowlist: z.array(allowListEntry).nullable().default(null),
