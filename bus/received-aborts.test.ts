@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { ReceivedAborts } from './received-aborts.ts';
+import { abortOf, ReceivedAborts } from './received-aborts.ts';
 
 describe('ReceivedAborts', () => {
   let deliver: (subject: string, body: string) => void;
@@ -55,6 +55,17 @@ describe('ReceivedAborts', () => {
     nowMs += 1;
     follow('one', 'late');
     expect(aborted).toEqual(['in time']);
+  });
+
+  it('says whether the call was withdrawn, also of a stored one that was aborted for another reason since', () => {
+    const seen: boolean[] = [];
+    const withdraw = (callId: string) => deliver(`ctl.${callId}`, abortOf({ isWithdrawn: true }));
+    withdraw('one');
+    abort('one');
+    aborts.follow('one', (isWithdrawn) => seen.push(isWithdrawn));
+    abort('one');
+    withdraw('one');
+    expect(seen).toEqual([true, false, true]);
   });
 
   it('stores a bounded number of aborts: the oldest are dropped', () => {

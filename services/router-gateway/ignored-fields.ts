@@ -1,6 +1,7 @@
 import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest, chatRequest } from '#shared/contracts/router/chat-request.ts';
 import { supportOfPlugin } from '#shared/contracts/router/plugins.ts';
+import type { NamedPlugin } from '#shared/surfaces/surface.ts';
 
 /** Proxies refuse responses with more than 4 to 8 KiB of headers. */
 const MAX_HEADER_CHARS = 1_024;
@@ -124,17 +125,22 @@ export function ignoredFields({
   };
 }
 
-/** The header's value for these names of fields; null when there are none. */
-export function headerOf(names: readonly string[]): string | null {
-  if (names.length === 0) return null;
+/** The header's value for these names of fields and these plugins; null when there are none. */
+export function headerOf(names: readonly string[], plugins: readonly NamedPlugin[] = []): string | null {
+  if (names.length === 0 && plugins.length === 0) return null;
   const paths = new HeaderPaths();
-  for (const name of names) if (!paths.add(encodedName(name))) break;
+  for (const name of names) if (!paths.add(encodedName(name))) return HeaderPaths.valueOf(paths);
+  for (const plugin of plugins) if (!paths.add(pathOf(plugin))) break;
   return HeaderPaths.valueOf(paths);
+}
+
+function pathOf({ at, id }: NamedPlugin): string {
+  return `plugins[${at}]=${encodedName(id)}`;
 }
 
 function addIgnoredPlugins(request: ChatRequest, name: (path: string) => boolean): void {
   for (const [at, plugin] of (request.plugins ?? []).entries()) {
-    if (supportOfPlugin(plugin, request) === 'ignored' && !name(`plugins[${at}]=${encodedName(plugin.id)}`)) return;
+    if (supportOfPlugin(plugin, request) === 'ignored' && !name(pathOf({ at, id: plugin.id }))) return;
   }
 }
 

@@ -9,14 +9,18 @@ import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-
 import { embed } from './providers/scripted/embed.ts';
 import { type ActorCalls, openActorCalls } from './test-support/actor-calls.ts';
 
-const secrets = { OPEN: 'sk-open' };
+const secrets = { OPEN: 'sk-open', MODERATED: 'sk-moderated' };
 const config = {
   providers: [{ slug: 'east', name: 'East', kind: 'scripted' }],
   models: [
     { id: 'scripted/assistant', endpoints: [{ provider: 'east', upstream_model: 'primary' }] },
     { id: 'scripted/embedding', embeddings: { dimensions: 256 }, endpoints: [{ provider: 'east', upstream_model: 'embedding' }] },
   ],
-  keys: [{ id: 'open', key: '${OPEN}' }],
+  plugins: { moderation: { name: 'guard', patterns: [{ reason: 'secrets', pattern: 'PRIVATE KEY' }] } },
+  keys: [
+    { id: 'open', key: '${OPEN}' },
+    { id: 'moderated', key: '${MODERATED}', account: { plugins: [{ id: 'moderation' }] } },
+  ],
 };
 
 let database: Database;
@@ -58,4 +62,18 @@ it('rule 78: more dimensions than the model has are refused', async () => {
 it('a chat brings no vectors', async () => {
   const chat = { model: 'scripted/assistant', messages: request.messages };
   expect(await calls.commandFor(secrets.OPEN, { request: chat })).not.toHaveProperty('vectors');
+});
+
+it('DESIGN 8: moderation of the account applies to the texts that actors have embedded, and token ids do not pass unread', async () => {
+  const embedded = (key: keyof typeof secrets, content: string, tokens: number[][] | null = null) => {
+    const embedding: RouterCall['embedding'] = { format: 'base64', dimensions: null, inputType: null, tokens };
+    const messages = [{ role: 'user' as const, content }];
+    return calls.commandFor(secrets[key], { surface: 'embeddings', embedding, maxTokens: null, request: { ...request, messages } });
+  };
+  expect(await embedded('MODERATED', 'warranty of hoses')).toMatchObject({ type: 'call.completed' });
+  expect(await embedded('OPEN', 'BEGIN PRIVATE KEY')).toMatchObject({ type: 'call.completed' });
+  const details = { reasons: ['secrets'], flagged_input: 'BEGIN PRIVATE KEY', provider_name: 'guard', model_slug: 'scripted/embedding' };
+  expect(await embedded('MODERATED', 'BEGIN PRIVATE KEY')).toMatchObject({ type: 'call.failed', failure: { code: 'router.content_policy', details } });
+  const unread = { code: 'request.invalid', message: expect.stringContaining("which moderation can't read") };
+  expect(await embedded('MODERATED', '', [[1, 2]])).toMatchObject({ type: 'call.failed', failure: unread });
 });

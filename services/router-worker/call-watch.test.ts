@@ -3,6 +3,7 @@ import type { Bus } from '#bus/bus.ts';
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import { heartbeat } from '#bus/messages/heartbeat.ts';
 import { type RouterCall, routerCall } from '#bus/messages/router.ts';
+import { abortOf } from '#bus/received-aborts.ts';
 import { RunningItem } from '#services/work/running-items.ts';
 import { CallWatch } from './call-watch.ts';
 import { testNoticeBoard } from './test-support/notice-board.ts';
@@ -89,6 +90,22 @@ describe('CallWatch', () => {
     abort('gen-1');
     vi.advanceTimersByTime(59_000);
     expect((await begin('gen-1', {}, 59_000)).cause).toBe('cancelled');
+  });
+
+  it('DESIGN 7: a detached call is not ended by readers that have left, before it begins or after', async () => {
+    abort('gen-1');
+    const call = await begin('gen-1', { detached: true });
+    abort('gen-1');
+    rounds(4);
+    expect(call.cause).toBeNull();
+  });
+
+  it.each([true, false])('ends a call that was withdrawn while it waited or later, also a detached one (%s)', async (detached) => {
+    const withdraw = (callId: string) => board.publish(`ctl.${callId}`, abortOf({ isWithdrawn: true }));
+    withdraw('gen-1');
+    const [waiting, begun] = [await begin('gen-1', { detached }), await begin('gen-2', { detached })];
+    withdraw('gen-2');
+    expect([waiting.cause, begun.cause]).toEqual(['cancelled', 'cancelled']);
   });
 
   it('has nothing to abort once a call is over', async () => {

@@ -67,9 +67,11 @@ export class CallWatch {
     await Promise.all([this.#aborts.stop(), this.#interest.stop(), this.#reconnects.stop()]);
   }
 
-  #followAborts({ callId }: RouterCall, running: RunningItem): void {
-    // A reader that resumed at another gateway goes on without the first.
-    const unfollow = this.#aborts.follow(callId, () => {
+  #followAborts({ callId, detached }: RouterCall, running: RunningItem): void {
+    const unfollow = this.#aborts.follow(callId, (isWithdrawn) => {
+      // Of a reader that has left: its gateway may not know that the call is detached.
+      if (detached && !isWithdrawn) return;
+      // A reader that resumed at another gateway goes on without the first.
       if (!this.#interest.hasInterestElsewhere(callId)) running.end('cancelled');
     });
     running.onRelease(unfollow);

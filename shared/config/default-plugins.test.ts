@@ -7,18 +7,24 @@ const moderation = { id: 'moderation' as const };
 const web = { id: 'web' as const, max_results: 3 };
 
 it('adds the plugins of the account that a request does not name, behind its own', () => {
-  expect(withDefaultPlugins(request(), [moderation, web]).plugins).toEqual([moderation, web]);
-  expect(withDefaultPlugins(request([{ id: 'web', max_results: 1 }]), [moderation, web]).plugins).toEqual([{ id: 'web', max_results: 1 }, moderation]);
+  expect(withDefaultPlugins(request(), [moderation, web], 'chat').plugins).toEqual([moderation, web]);
+  expect(withDefaultPlugins(request([{ id: 'web', max_results: 1 }]), [moderation, web], 'chat').plugins).toEqual([{ id: 'web', max_results: 1 }, moderation]);
+});
+
+it('adds of them to a call for vectors only those that have a meaning for it', () => {
+  expect(withDefaultPlugins(request(), [web, moderation], 'vectors').plugins).toEqual([moderation]);
+  const plain = request();
+  expect(withDefaultPlugins(plain, [web], 'vectors')).toEqual(plain);
 });
 
 it('leaves one that the request switches off', () => {
   const off = request([{ id: 'moderation', enabled: false }]);
-  expect(withDefaultPlugins(off, [moderation])).toBe(off);
+  expect(withDefaultPlugins(off, [moderation], 'chat')).toBe(off);
 });
 
 it('changes nothing the second time, nor without defaults', () => {
-  const once = withDefaultPlugins(request(), [moderation]);
-  expect(withDefaultPlugins(once, [moderation])).toBe(once);
+  const once = withDefaultPlugins(request(), [moderation], 'chat');
+  expect(withDefaultPlugins(once, [moderation], 'chat')).toBe(once);
   const plain = request();
-  expect(withDefaultPlugins(plain, [])).toBe(plain);
+  expect(withDefaultPlugins(plain, [], 'chat')).toBe(plain);
 });

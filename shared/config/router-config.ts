@@ -165,7 +165,7 @@ const accountRules = z.strictObject({
   data_collection: z.enum(['allow', 'deny']).optional(),
   /** True: only providers that retain nothing. */
   zdr: z.boolean().optional(),
-  /** Of requests that do not name them. */
+  /** Of requests that do not name them. No rule: a request may switch one off, `enabled: false`. */
   plugins: z.array(plugin).max(MAX_DEFAULT_PLUGINS).optional(),
 });
 

@@ -54,6 +54,12 @@ export interface PartWriter {
   failed?(body: RouterErrorBody, usage: Usage | null): string;
 }
 
+/** A plugin and its place in the request's list. */
+export interface NamedPlugin {
+  at: number;
+  id: string;
+}
+
 /** What clients send to one API. */
 export interface RequestForm<Body = unknown> {
   /** Of POST, below `/api/v1`. */
@@ -67,6 +73,8 @@ export interface RequestForm<Body = unknown> {
   maxValues?: number;
   /** Fields that have no effect, of a chat beside those of its model request. Absent: there are no others. */
   ignoredNames?(body: Body): string[];
+  /** Plugins that have no effect in a call for vectors. Absent: its API has no plugins, or calls are chats. */
+  ignoredPlugins?(body: Body): NamedPlugin[];
   /** @throws `request.invalid` naming what has no counterpart */
   toModelRequest(body: Body): ModelRequest;
   /** What a call for vectors has beside its request. Absent: calls are chats. */

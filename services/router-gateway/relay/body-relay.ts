@@ -26,5 +26,5 @@ export const relayBody: OpenRelay = (deps, call) => {
       resolve(null);
     });
   });
-  return { response, fail: (error) => feed?.fail(error) };
+  return { response, withdraw: (error) => feed?.withdraw(error), isOver: () => feed?.isOver ?? false };
 };

@@ -1,5 +1,6 @@
 import type { Bus, Subscription } from '#bus/bus.ts';
 import { type Heartbeat, heartbeat, type InterestReply } from '#bus/messages/heartbeat.ts';
+import { abortOf } from '#bus/received-aborts.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { LoopLateness } from '#shared/lifecycle/loop-lateness.ts';
@@ -23,8 +24,11 @@ export interface CallReader {
  *   over       the call has ended, or must not be aborted
  *   left       the client has left: the call is aborted unless it has another reader
  *   dropped    we cut the connection: the call stays resumable for a while
+ *   withdrawn  the client was told that the call is not made: it is aborted unless it has another reader, also when it is detached
+ *
+ * A worker does not follow the abort of a detached call whose readers have left: a gateway where one resumed does not know that it is detached.
  */
-export type ReleaseReason = 'over' | 'left' | 'dropped';
+export type ReleaseReason = 'over' | 'left' | 'dropped' | 'withdrawn';
 
 export interface CallSubscription {
   /** Resolves once the subscription is active. */
@@ -92,7 +96,7 @@ export class CallReaders {
         const leave = () => elsewhere?.leave();
         if (left.length === 0 && how === 'dropped') return this.#keepResumable(callId, leave);
         leave();
-        if (left.length === 0 && how === 'left') this.#abort(callId);
+        if (left.length === 0 && how !== 'over') this.#abort(callId, how === 'withdrawn');
       },
     };
   }
@@ -180,7 +184,7 @@ export class CallReaders {
 
   #expireResumable(callId: string): void {
     this.#dropResumable(callId);
-    this.#abort(callId);
+    this.#abort(callId, false);
   }
 
   #dropResumable(callId: string): void {
@@ -191,9 +195,9 @@ export class CallReaders {
     resumable.leave();
   }
 
-  #abort(callId: string): void {
+  #abort(callId: string, isWithdrawn: boolean): void {
     try {
-      this.#deps.bus.notices.publish(subjectOf(addresses.control, callId), '{"abort":true}');
+      this.#deps.bus.notices.publish(subjectOf(addresses.control, callId), abortOf({ isWithdrawn }));
     } catch (error) {
       // Aborts may be lost: the worker's heartbeats ask for interest anyway.
       this.#deps.log.warn({ err: error, call_id: callId }, 'a call could not be aborted');

@@ -70,7 +70,7 @@ export interface FedCall {
  *   past the deadline                fails the call: a live worker would have reported it. After content it is sent to another worker, which bills it
  *
  * A resumed reader begins with a replay; if that does not reach back to its position, the call is not found. If the feed ends before the
- * worker has ended the call, the call is aborted, unless we cut the reader off.
+ * worker has ended the call, the call is aborted, unless it is detached or we cut the reader off.
  */
 export class FrameFeed implements CallReader, FrameHandler {
   readonly #deps: FeedDeps;
@@ -89,6 +89,7 @@ export class FrameFeed implements CallReader, FrameHandler {
   #hasSentContent = false;
   #delayedReplay: NodeJS.Timeout | undefined;
   #isClosed = false;
+  #isOver = false;
 
   constructor(deps: FeedDeps, call: FedCall, sink: FrameSink) {
     const { bus, clock, deadlines, readers, limits } = deps;
@@ -116,8 +117,19 @@ export class FrameFeed implements CallReader, FrameHandler {
     if (resumed !== undefined) void this.#resume(resumed.after);
   }
 
+  /** The call could not be sent, or not surely: the client learns that it is not made. */
+  withdraw(error: SwitchyardError): void {
+    this.#isOver = true;
+    this.#fail(error, 'withdrawn');
+  }
+
   fail(error: SwitchyardError): void {
-    this.#fail(error, 'left');
+    this.#fail(error, this.#unread('left'));
+  }
+
+  /** Whether the call has ended, as far as this reader knows, or was withdrawn. A detached one goes on where its reader failed. */
+  get isOver(): boolean {
+    return this.#isOver;
   }
 
   /** The sink is not called any more. */
@@ -152,7 +164,7 @@ export class FrameFeed implements CallReader, FrameHandler {
     }
     this.#isUnconfirmed = false;
     if (frame.kind === 'open') this.#noteReceived();
-    else this.#close('over');
+    else this.#end();
     this.#sink.onFrame(frame);
   }
 
@@ -201,7 +213,7 @@ export class FrameFeed implements CallReader, FrameHandler {
 
   #onErrorBehindLoss(frame: ErrorFrame): void {
     this.#isUnconfirmed = false;
-    this.#close('over');
+    this.#end();
     this.#sink.onFrame(frame, true);
   }
 
@@ -281,6 +293,12 @@ export class FrameFeed implements CallReader, FrameHandler {
     this.frames.replay();
   }
 
+  /** By the worker. */
+  #end(): void {
+    this.#isOver = true;
+    this.#close('over');
+  }
+
   #close(how: ReleaseReason): void {
     this.#isClosed = true;
     this.frames.close();
@@ -292,6 +310,7 @@ export class FrameFeed implements CallReader, FrameHandler {
   }
 }
 
-function noAnswer(): never {
+/** Of a replay that takes too long. @throws `service.no_answer` */
+export function noAnswer(): never {
   throw new SwitchyardError('service.no_answer', 'replaying frames');
 }

@@ -5,14 +5,16 @@ import type { Surface } from '#shared/surfaces/surface.ts';
 import type { FedCall, FeedDeps } from './frame-feed.ts';
 import type { WholeResponse } from './whole-response.ts';
 
-interface Relay {
+export interface Relay {
   /**
    * The response to send; null when the relay has taken over the socket or the client has left.
    * Rejects with the SwitchyardError of a call that failed before anything was sent.
    */
   response: Promise<WholeResponse | null>;
-  /** Fails the call, unless it has ended. */
-  fail(error: SwitchyardError): void;
+  /** Fails the call, which could not be sent, unless it has ended. */
+  withdraw(error: SwitchyardError): void;
+  /** Whether the call has ended, as far as the relay knows, or was withdrawn. */
+  isOver(): boolean;
 }
 
 export interface RelayedCall extends FedCall {

@@ -23,7 +23,7 @@ export const relayStream: OpenRelay = (deps, call) => {
     feed.leave('left');
     sink.onDisconnect();
   });
-  return { response: sink.response, fail: (error) => feed.fail(error) };
+  return { response: sink.response, withdraw: (error) => feed.withdraw(error), isOver: () => feed.isOver };
 };
 
 /**

@@ -58,6 +58,19 @@ it.each([
   await eventually(() => freed).toEqual([held.call.callId]);
 });
 
+it('the slot of a detached call whose stream has lost a frame is held until the call ends, and it is not aborted', async () => {
+  const { held } = await begin(DETACHED);
+  held.frame('content', 1, 'Hi');
+  held.frame('content', 3, 'there');
+  await eventually(() => gateway.opened.log.lines.map(({ message }) => message)).toContain('a stream was ended with an error');
+  await eventually(() => gateway.opened.admission.drained(0)).toBe(true);
+  expect(freed).toEqual([]);
+
+  held.frame('done', 4, '[DONE]');
+  await eventually(() => freed).toEqual([held.call.callId]);
+  expect(gateway.worker.aborted).not.toContain(held.call.callId);
+});
+
 it('the slot of a call that is not detached is free once its client has left', async () => {
   const { leave, held } = await begin({ authorization });
   leave();

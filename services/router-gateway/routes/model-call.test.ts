@@ -74,16 +74,19 @@ describe('an error of the gateway', () => {
     expect(resumed.statusCode).toBe(404);
   });
 
-  it('is a bus that does not accept the call in time: 503, and the call is aborted in case it was accepted', async () => {
-    await gateway.reopen({ limits: { publishMs: 20, shortDispatchBytes: 0, longDispatchBytes: 0 } });
-    gateway.faults.beforePublish = () => new Promise(() => {});
+  it.each([{}, { 'x-detach': 'true' }])(
+    'is a bus that does not accept the call in time: 503, and the call is withdrawn in case it was accepted (%o)',
+    async (headers) => {
+      await gateway.reopen({ limits: { publishMs: 20, shortDispatchBytes: 0, longDispatchBytes: 0 } });
+      gateway.faults.beforePublish = () => new Promise(() => {});
 
-    const response = await gateway.post(hello);
+      const response = await gateway.post(hello, headers);
 
-    expect(response.statusCode).toBe(503);
-    const callId = response.headers['x-generation-id'];
-    await eventually(() => gateway.worker.aborted).toContain(callId);
-  });
+      expect(response.statusCode).toBe(503);
+      const callId = response.headers['x-generation-id'];
+      await eventually(() => gateway.worker.withdrawn).toContain(callId);
+    },
+  );
 
   it('is a worker that streams in place of a whole answer: 500 at its end', async () => {
     const answered = gateway.post(hello);

@@ -6,6 +6,7 @@ import type { Clock } from '#shared/clock.ts';
 import { withDefaultPlugins } from '#shared/config/default-plugins.ts';
 import type { Living } from '#shared/config/living.ts';
 import { refuseUnconfigured } from '#shared/config/refuse-unconfigured.ts';
+import { refuseUnreadTokens } from '#shared/config/refuse-unread-tokens.ts';
 import type { Reservations } from '#shared/credit/reservations.ts';
 import type { Deadlines } from '#shared/deadlines.ts';
 import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
@@ -31,6 +32,7 @@ import { validation } from '../plugins/validation.ts';
 import { relayBody } from '../relay/body-relay.ts';
 import type { CallReaders } from '../relay/call-readers.ts';
 import type { DetachedCalls } from '../relay/detached-calls.ts';
+import type { Relay } from '../relay/relay.ts';
 import { relayStream } from '../relay/sse-relay.ts';
 import { sendWhole } from '../relay/whole-response.ts';
 import { excessOf } from '../request-bounds.ts';
@@ -121,11 +123,12 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       const chat = given.debug === undefined || setup.config.debug_echo ? given : withoutDebug(given);
       // For what the gateway checks. The worker gets the request as given, and does the same.
       const suffixed = setup.models.withSuffixEffects(given, use);
-      const asked = embedding === null ? withDefaultPlugins(suffixed, setup.rules.of(request.keyId).plugins) : suffixed;
+      const asked = withDefaultPlugins(suffixed, setup.rules.of(request.keyId).plugins, use);
       const names = form.ignoredNames?.(request.body) ?? [];
-      const ignored = embedding === null ? setup.ignoredIn(suffixed, names) : headerOf(names);
+      const ignored = embedding === null ? setup.ignoredIn(suffixed, names) : headerOf(names, form.ignoredPlugins?.(request.body));
       if (ignored !== null) reply.header(IGNORED_HEADER, ignored);
       if (asked.plugins !== undefined) refuseUnconfigured(asked, { ...setup.config.plugins, ocr: setup.config.plugins.file_parser?.ocr });
+      if (embedding !== null) refuseUnreadTokens(asked, embedding);
       const model = setup.models.firstKnown(chat, use);
       if (!bus.isReady()) throw unavailable('the bus is not reachable', limits);
 
@@ -138,8 +141,15 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       const newCall = { setup, callId, deadlineAtMs, request: asked, embedding };
       // no fail point: inside
       const allowed = callerKey === null || !isLimited(callerKey) ? null : await allowCall(newCall, callerKey, deps);
-      const unread = isDetached ? () => allowed !== null && deps.detached.follow({ callId, deadlineAtMs, ...allowed }) : null;
-      if (allowed !== null && !whileConnected(reply, allowed, unread)) return sendWhole(reply, null, limits);
+      let relay: Relay | null = null;
+      if (allowed !== null) {
+        const onClose = () => {
+          // A detached call goes on, whether its client left or its relay failed.
+          if (isDetached && relay?.isOver() === false) deps.detached.follow({ callId, deadlineAtMs, ...allowed });
+          else allowed.end();
+        };
+        if (!whileConnected(reply, allowed, onClose)) return sendWhole(reply, null, limits);
+      }
       const publishing = publishSpan(deps, callId, traceparentOfRequest(request));
       const call: ClientCall = {
         v: 1,
@@ -172,7 +182,7 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       releaseBody(request);
       // The reader first: a worker's frames may arrive before the bus confirms the publish.
       const openRelay = call.want === 'frames' ? relayStream : relayBody;
-      const relay = openRelay(deps, {
+      const opened: Relay = openRelay(deps, {
         callId,
         surface,
         model,
@@ -183,11 +193,12 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
         requestId: request.id,
         reply,
       });
+      relay = opened;
       const fail = (error: unknown, isUnsent: boolean) => {
         // Else a worker may have it: its record ends the reservation.
         if (isUnsent) allowed?.release();
         allowed?.end();
-        relay.fail(error instanceof SwitchyardError ? error : unavailable('the call could not be published', limits, error));
+        opened.withdraw(error instanceof SwitchyardError ? error : unavailable('the call could not be published', limits, error));
       };
       outgoing.send(fail).then(
         () => publishing.end(),
@@ -198,26 +209,22 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       );
       failPoint('call.sent');
       // no fail point: waits
-      return sendWhole(reply, await relay.response, limits);
+      return sendWhole(reply, await opened.response, limits);
     });
   };
 }
 
 /**
- * Ends an allowed call with its response.
- * @param goesOn for a detached call whose client leaves before the end of its response; null: it ends then, too
- * @returns false when the client has left already: its relay would never learn of it
+ * @param onClose called with the end of the response
+ * @returns false when the client has left already, whose relay would never learn of it: the call has ended then
  */
-function whileConnected({ raw }: FastifyReply, allowed: AllowedCall, goesOn: (() => void) | null): boolean {
+function whileConnected({ raw }: FastifyReply, allowed: AllowedCall, onClose: () => void): boolean {
   if (raw.destroyed) {
     allowed.release();
     allowed.end();
     return false;
   }
-  raw.on('close', () => {
-    if (goesOn === null || raw.writableEnded) allowed.end();
-    else goesOn();
-  });
+  raw.on('close', onClose);
   return true;
 }
 

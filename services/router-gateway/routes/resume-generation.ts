@@ -1,15 +1,22 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
+import { readFrame } from '#bus/messages/frame.ts';
 import type { EventPosition } from '#bus/messages/ordered-frames.ts';
+import { addresses, subjectOf } from '#bus/subjects.ts';
 import type { Living } from '#shared/config/living.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { readGenerationId } from '#shared/generation-id.ts';
 import type { Surface } from '#shared/surfaces/surface.ts';
+import { within } from '#shared/within.ts';
 import type { Admission } from '../admission.ts';
 import type { GatewaySetup } from '../gateway-setup.ts';
-import { type FeedDeps, NOTHING_TO_RESUME } from '../relay/frame-feed.ts';
+import { type FeedDeps, NOTHING_TO_RESUME, noAnswer } from '../relay/frame-feed.ts';
 import { relayStream } from '../relay/sse-relay.ts';
 import { sendWhole } from '../relay/whole-response.ts';
+
+interface GenerationParams {
+  generation_id: string;
+}
 
 export interface ResumeDeps extends FeedDeps {
   admission: Admission;
@@ -19,25 +26,47 @@ export interface ResumeDeps extends FeedDeps {
 
 /** Event id: `<generation>.<attempt>.<seq>`, followed by `.<n>` for the n-th event of a frame after the first. */
 const EVENT_ID = /^([^.]{1,128})\.(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?$/;
+const PATH = '/generations/:generation_id/stream';
 /** Only errors of the gateway name it. */
 const MODEL_UNKNOWN = 'unknown';
 
 /**
  * GET /generations/:generation_id/stream resumes a stream at any gateway: events behind `Last-Event-ID`, or all without that header.
- * 404 for an id that is unknown, another key's, or past retention; 204 when nothing is left.
+ * 404 for an id that is unknown, another key's, or past retention; 204 when nothing is left. HEAD says whether frames are retained, and reads none: no call
+ * begins or ends with it.
  */
 export function resumeGeneration(deps: ResumeDeps): FastifyPluginAsync {
   return async (app) => {
-    app.get<{ Params: { generation_id: string } }>('/generations/:generation_id/stream', async (request, reply) => {
+    const enter = ({ raw }: FastifyReply) => {
       const { leave } = deps.admission.enter(0);
-      reply.raw.once('close', leave);
-      const { generation_id: generationId } = request.params;
-      const given = lastEventIdOf(request.headers);
-      const position = given === null ? { generationId, after: null } : positionOf(given);
-      if (position?.generationId !== generationId) throw nothingToResume();
-      return resumeCall(deps, { position, surface: null }, request, reply);
+      raw.once('close', leave);
+    };
+    app.get<{ Params: GenerationParams }>(PATH, { exposeHeadRoute: false }, async (request, reply) => {
+      enter(reply);
+      return resumeCall(deps, { position: askedPosition(request), surface: null }, request, reply);
+    });
+    // Not as a reader: interest in a call that begins and ends with this request could end the call.
+    app.head<{ Params: GenerationParams }>(PATH, async (request, reply) => {
+      enter(reply);
+      const { callId, generation } = ownCall(deps, askedPosition(request), request);
+      const subject = subjectOf(addresses.tokens, generation.origin, callId);
+      const last = (await within(deps.limits.replayMs, deps.bus.tokens.replay(subject), noAnswer)).at(-1);
+      if (last === undefined) throw nothingToResume();
+      reply.header('x-generation-id', callId);
+      const frame = readFrame(callId, last);
+      if (frame?.kind === 'body') reply.code(frame.status).type('application/json');
+      else reply.type('text/event-stream');
+      return reply.send();
     });
   };
+}
+
+/** Null when the given id is invalid, or names another generation. */
+function askedPosition({ headers, params: { generation_id: generationId } }: FastifyRequest<{ Params: GenerationParams }>): ResumePosition | null {
+  const given = lastEventIdOf(headers);
+  if (given === null) return { generationId, after: null };
+  const position = positionOf(given);
+  return position?.generationId === generationId ? position : null;
 }
 
 /** Set on a resume, which starts no new call. */
@@ -71,9 +100,7 @@ export async function resumeCall(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply | undefined> {
-  const generation = position && readGenerationId(position.generationId, { houseSecret: deps.houseSecret, keyId: request.keyId });
-  if (position === null || generation === null) throw nothingToResume();
-  const { generationId: callId, after } = position;
+  const { callId, after, generation } = ownCall(deps, position, request);
   reply.header('x-generation-id', callId);
   const { config, longestTotalMs } = deps.setup.current();
   const relay = relayStream(deps, {
@@ -88,6 +115,14 @@ export async function resumeCall(
     resumed: { origin: generation.origin, after },
   });
   return sendWhole(reply, await relay.response, deps.limits);
+}
+
+/** @throws `request.not_found` for an id that is invalid, or another key's */
+function ownCall({ houseSecret }: Pick<ResumeDeps, 'houseSecret'>, position: ResumePosition | null, { keyId }: Pick<FastifyRequest, 'keyId'>) {
+  const generation = position && readGenerationId(position.generationId, { houseSecret, keyId });
+  if (position === null || generation === null) throw nothingToResume();
+  const { generationId: callId, after } = position;
+  return { callId, after, generation };
 }
 
 function nothingToResume(): SwitchyardError {

@@ -4,8 +4,8 @@ import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
-import { post } from '../test-support/http-client.ts';
-import { authorization, eventually, ResumableStreams, resume, streamed } from '../test-support/resumable-streams.ts';
+import { get, post } from '../test-support/http-client.ts';
+import { authorization, eventually, oldCall, ResumableStreams, resume, streamed } from '../test-support/resumable-streams.ts';
 
 let database: Database;
 let bus: Bus;
@@ -118,6 +118,9 @@ describe('a call goes on while it has a reader', () => {
       held.frame('content', seq, part);
       return streams.log.lines.map(({ message }) => message);
     }).toContain('a client was disconnected: it left too many bytes unread');
+    // A HEAD is no reader, with which the time to resume would end.
+    const head = await get(`${url}/generations/${callId}/stream`, { authorization }, 'HEAD');
+    expect([head.status, await head.ended]).toEqual([200, true]);
     expect(await streams.beat(held)).toEqual([`origin ${callId}`]);
 
     const again = await resume(url, callId, { 'last-event-id': `${callId}.1.1` });
@@ -172,6 +175,33 @@ describe('a resumed stream', () => {
     resumed.leave();
     await eventually(() => streams.beat(held)).toEqual(['origin ']);
     expect(streams.worker.aborted).not.toContain(callId);
+  });
+
+  it('DESIGN 7: HEAD of a stream ends no call, and is no interest in it', async () => {
+    const [first, second] = [await streams.gateway({ graceMs: 60_000 }), await streams.gateway()];
+    const head = (url: string, callId: string) => get(`${url}/generations/${callId}/stream`, { authorization }, 'HEAD');
+    const { answer, held, callId } = await streams.begin(first);
+    for (const url of [first, second]) {
+      const { status, headers, ended, text } = await head(url, callId);
+      expect([status, headers['content-type'], headers['x-generation-id'], await ended, text]).toEqual([200, 'text/event-stream', callId, true, '']);
+    }
+    expect((await head(second, oldCall())).status).toBe(404);
+    expect(await streams.beat(held)).toEqual([`origin ${callId}`]);
+    expect(streams.worker.aborted).not.toContain(callId);
+
+    held.frame('done', 2, '[DONE]');
+    expect(await answer.ended).toBe(true);
+    expect(answer.text).toContain('[DONE]');
+  });
+
+  it('of a call that is answered whole has the status and type of that answer for HEAD', async () => {
+    const url = await streams.gateway();
+    const client = post(`${url}/chat/completions`, { ...streamed, stream: false }, { authorization });
+    const held = await streams.worker.next();
+    held.body(402, { error: {} });
+    await client.answer;
+    const { status, headers } = await get(`${url}/generations/${held.call.callId}/stream`, { authorization }, 'HEAD');
+    expect([status, headers['content-type']]).toEqual([402, expect.stringContaining('application/json')]);
   });
 
   it('has the time of its call, counted from its beginning', async () => {

@@ -36,10 +36,10 @@ export function post(url: string, body: unknown, headers: Record<string, string>
   return { answer, leave: () => sent.destroy() };
 }
 
-/** Gets on its own connection. */
-export function get(url: string, headers: Record<string, string>): Promise<ArrivingAnswer> {
+/** Gets on its own connection. A HEAD has no body: its connection closes behind the headers. */
+export function get(url: string, headers: Record<string, string>, method: 'GET' | 'HEAD' = 'GET'): Promise<ArrivingAnswer> {
   return new Promise((resolve, reject) => {
-    const sent: ClientRequest = request(url, { agent: false, headers });
+    const sent: ClientRequest = request(url, { method, agent: false, headers });
     sent.on('error', reject);
     sent.on('response', (response) => resolve(arriving(response, () => sent.destroy())));
     sent.end();

@@ -1,6 +1,7 @@
 import type { Bus } from '#bus/bus.ts';
 import { bodyFrame, errorFrame, sseFrame } from '#bus/messages/frame.ts';
 import { type RouterCall, routerCall } from '#bus/messages/router.ts';
+import { abortOf } from '#bus/received-aborts.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
 import { within } from '#shared/within.ts';
 
@@ -28,6 +29,8 @@ export interface ScriptedWorker {
   next(): Promise<PendingCall>;
   /** Ids of the calls that were aborted, in order. */
   readonly aborted: readonly string[];
+  /** Of those the ones whose callers were told that they are not made. */
+  readonly withdrawn: readonly string[];
   stop(): Promise<void>;
 }
 
@@ -39,6 +42,7 @@ export function startScriptedWorker(bus: Bus, isExpected: (call: RouterCall) => 
   const calls: PendingCall[] = [];
   const waiting: ((call: PendingCall) => void)[] = [];
   const aborted: string[] = [];
+  const withdrawn: string[] = [];
   const subscriptions = [
     bus.work.consume('router.call', { concurrency: 32, ackWaitMs: 60_000 }, async (item) => {
       const held = pendingCall(bus, routerCall.parse(JSON.parse(item.body)), item.deliveryCount);
@@ -49,11 +53,14 @@ export function startScriptedWorker(bus: Bus, isExpected: (call: RouterCall) => 
       else taker(held);
     }),
     bus.notices.subscribe(patternOf(addresses.control), (subject, body) => {
-      if (body === '{"abort":true}') aborted.push(subject.slice('ctl.'.length));
+      const callId = subject.slice('ctl.'.length);
+      aborted.push(callId);
+      if (body !== abortOf({ isWithdrawn: false })) withdrawn.push(callId);
     }),
   ];
   return {
     aborted,
+    withdrawn,
     next: () => {
       const ready = calls.shift();
       if (ready !== undefined) return Promise.resolve(ready);

@@ -9,10 +9,10 @@ import type { HealthView } from './health-view.ts';
 /** What is decided about: the request as it came, or as its stages have left it. */
 export type Decided = Pick<StagedCall, 'request'> & Partial<Pick<StagedCall, 'isSearchNative'>>;
 
-/** A chat also has what the names of its models and the account's rules ask for; no plugin has a meaning for vectors. */
+/** With what the names of its models and the account's rules ask for. A call for vectors has those of the account's plugins that have a meaning for it. */
 export function askedOf({ request, embedding, keyId }: RouterCall, { names, rules }: Catalogue): ChatRequest {
-  if (embedding !== undefined) return withSuffixEffects(request, 'vectors', names);
-  return withDefaultPlugins(withSuffixEffects(request, 'chat', names), rules.of(keyId).plugins);
+  const use = embedding === undefined ? 'chat' : 'vectors';
+  return withDefaultPlugins(withSuffixEffects(request, use, names), rules.of(keyId).plugins, use);
 }
 
 /** @param stickyTo the endpoint that served the conversation last; null: none @throws as `candidatesFor` */

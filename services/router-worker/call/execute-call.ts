@@ -1,5 +1,6 @@
 import type { RouterCall } from '#bus/messages/router.ts';
 import { refuseUnconfigured } from '#shared/config/refuse-unconfigured.ts';
+import { refuseUnreadTokens } from '#shared/config/refuse-unread-tokens.ts';
 import type { FileAnnotation } from '#shared/contracts/router/chat-completion.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { failureOf, type SwitchyardError } from '#shared/errors/switchyard-error.ts';
@@ -155,6 +156,7 @@ function stagedOf(asked: ChatRequest, pipeline: Pipeline, files: FileAnnotation[
   const candidatesOf = (request: ChatRequest) => choiceOf({ request }, null, execution.call, deps).candidates;
   const context = stageContextOf({ signal, nowMs, report, candidatesOf, fileRead: (annotation) => files.push(annotation) }, deps);
   refuseUnconfigured(asked, context.engines);
+  if (execution.call.embedding !== undefined) refuseUnreadTokens(asked, execution.call.embedding);
   return stagedCall(pipeline.request, asked, context);
 }
 

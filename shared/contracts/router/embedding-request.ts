@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { contentItem } from './chat-message.ts';
-import { providerPreferences } from './chat-request.ts';
+import { providerPreferences, requestLimits } from './chat-request.ts';
 
 /** Bounds of one request, those that OpenAI has. More texts are more requests. */
 export const embeddingLimits = {
@@ -119,6 +119,11 @@ export const embeddingRequest = z.looseObject({
   input_type: z.string().min(1).max(64).nullish(),
   user: z.string().nullish(),
   provider: providerPreferences.nullish(),
+  /** Of a chat's plugins `moderation` alone is applied; all others are ignored, whatever they have. */
+  plugins: z
+    .array(z.looseObject({ id: z.string() }))
+    .max(requestLimits.plugins)
+    .nullish(),
   session_id: z.string().max(128).optional(),
   metadata: z.record(z.string(), z.string()).optional(),
 });

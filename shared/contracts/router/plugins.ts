@@ -17,6 +17,14 @@ export type AppliedPlugin = { [Id in PluginId]: Support[Id] extends 'applied' ? 
 
 const supportOf = new Map<string, Support[PluginId]>(Object.entries(pluginSupport));
 
+/** Those that have a meaning for vectors, too. */
+const OF_VECTORS: ReadonlySet<string> = new Set<AppliedPlugin>(['moderation']);
+
+/** Whether a call for vectors has it applied; a call that names another one goes on without it. */
+export function appliesToVectors({ id }: Pick<ChatPlugin, 'id'>): boolean {
+  return OF_VECTORS.has(id);
+}
+
 /** Null: the request switches the plugin off. Plugins outside the contract are ignored, and those that have nothing to do in this request. */
 export function supportOfPlugin(plugin: ChatPlugin, request: Pick<ChatRequest, 'stream' | 'response_format'>): 'applied' | 'ignored' | null {
   if (!isEnabled(plugin)) return null;

@@ -46,4 +46,12 @@ describe('a request', () => {
     expect(toModelRequest(request)).toEqual({ model: 'a/vectors', messages: contents.map((content) => ({ role: 'user', content })) });
     expect(toEmbeddingCall(request)).toEqual({ format: 'float', dimensions: null, inputType: null, tokens });
   });
+
+  it('asks for moderation at its place, and for no other plugin', () => {
+    const named = (plugins: object[]) => embeddingRequest.parse({ model: 'a/vectors', input: 'Hello', plugins });
+    const request = named([{ id: 'web', max_results: 3 }, { id: 'moderation' }, { id: 'new', enabled: false }]);
+    expect(toModelRequest(request).plugins).toEqual([{ id: 'web', enabled: false }, { id: 'moderation' }, { id: 'new', enabled: false }]);
+    expect(embeddings.request?.ignoredPlugins?.(request)).toEqual([{ at: 0, id: 'web' }]);
+    expect(toModelRequest(named([{ id: 'web' }]))).not.toHaveProperty('plugins');
+  });
 });

@@ -1,6 +1,7 @@
 import type { RouterErrorBody, Usage } from '../../contracts/router/chat-completion.ts';
 import type { EmbeddingList } from '../../contracts/router/embedding-list.ts';
 import { type EmbeddingRequest, embeddingLimits, embeddingRequest } from '../../contracts/router/embedding-request.ts';
+import { appliesToVectors, isEnabled } from '../../contracts/router/plugins.ts';
 import type { Answer } from '../answer.ts';
 import type { AnswerHead, PartWriter, RequestForm, Surface } from '../surface.ts';
 import { toEmbeddingCall, toModelRequest } from './to-model-request.ts';
@@ -16,6 +17,7 @@ const request: RequestForm<EmbeddingRequest> = {
   isValid: () => false,
   maxValues: embeddingLimits.tokens + OTHER_VALUES,
   ignoredNames: (body) => Object.keys(body).filter((name) => !KNOWN_FIELDS.has(name) && body[name] !== null && body[name] !== undefined),
+  ignoredPlugins: ({ plugins }) => (plugins ?? []).flatMap((plugin, at) => (appliesToVectors(plugin) || !isEnabled(plugin) ? [] : [{ at, id: plugin.id }])),
   toModelRequest,
   toEmbeddingCall,
 };

@@ -1,20 +1,27 @@
-import type { ChatRequest } from '../../contracts/router/chat-request.ts';
+import type { ChatPlugin, ChatRequest } from '../../contracts/router/chat-request.ts';
 import type { EmbeddingCall } from '../../contracts/router/embedding-call.ts';
 import { type EmbeddingInput, type EmbeddingRequest, inputsIn } from '../../contracts/router/embedding-request.ts';
+import { appliesToVectors } from '../../contracts/router/plugins.ts';
 
 type Message = ChatRequest['messages'][number];
 
 const NO_TEXT: Message = { role: 'user', content: '' };
 
-export function toModelRequest({ model, input, user, provider, session_id: sessionId, metadata }: EmbeddingRequest): ChatRequest {
+export function toModelRequest({ model, input, user, provider, plugins, session_id: sessionId, metadata }: EmbeddingRequest): ChatRequest {
   return {
     model,
     messages: tokensIn(input) === null ? inputsIn(input).map(messageOf) : [NO_TEXT],
     ...(provider && { provider }),
     ...(typeof user === 'string' && { user }),
+    ...(plugins?.some(appliesToVectors) && { plugins: plugins.map(ofVectors) }),
     ...(sessionId !== undefined && { session_id: sessionId }),
     ...(metadata !== undefined && { metadata }),
   };
+}
+
+/** One without a meaning for vectors is off: errors name the places of the others. */
+function ofVectors(plugin: ChatPlugin): ChatPlugin {
+  return appliesToVectors(plugin) ? plugin : { id: plugin.id, enabled: false };
 }
 
 export function toEmbeddingCall({ input, encoding_format: format, dimensions, input_type: inputType }: EmbeddingRequest): EmbeddingCall {
