@@ -81,6 +81,12 @@ describe('the environment of documents', () => {
     expect(Object.values(environment)).not.toContain('deployment');
   });
 
+  it('has the generated key where the given one is white space alone, and others without that around them', () => {
+    const environment = withKeys({ AGENT_API_KEY: ' \n', ROUTER_API_KEY: 'mine\r\n' }, keys);
+
+    expect(environment).toMatchObject({ ROUTER_API_KEY: 'mine', ROUTER_MANAGEMENT_KEY: 'management', AGENT_API_KEY: 'agent' });
+  });
+
   it('counts OPENAI_API_KEY=none, as the sample environment of compose has it, as not given', () => {
     expect(withKeys({ OPENAI_API_KEY: 'none', OTHER: 'none' }, keys)).not.toHaveProperty('OPENAI_API_KEY');
     expect(withKeys({ OPENAI_API_KEY: 'sk', OTHER: 'none' }, keys)).toMatchObject({ OPENAI_API_KEY: 'sk', OTHER: 'none' });

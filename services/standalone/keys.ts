@@ -69,12 +69,13 @@ function given(environment: Environment, name: KeyName): string {
 export function withKeys(environment: Environment, keys: Omit<Keys, 'path' | 'generated'>): Environment {
   const derived = (purpose: string) => createHmac('sha256', keys.houseSecret).update(purpose).digest('hex');
   return {
-    ROUTER_API_KEY: keys.routerKey,
-    ROUTER_MANAGEMENT_KEY: keys.managementKey,
-    AGENT_API_KEY: keys.agentKey,
     PLATFORM_PUBLIC_KEY: `pk-sy-v1-${derived('platform public key')}`,
     PLATFORM_SECRET_KEY: `sk-sy-platform-v1-${derived('platform secret key')}`,
     ...givenSettings(environment),
+    // Without white space around them, which may be all that is given.
+    ROUTER_API_KEY: given(environment, 'ROUTER_API_KEY') || keys.routerKey,
+    ROUTER_MANAGEMENT_KEY: given(environment, 'ROUTER_MANAGEMENT_KEY') || keys.managementKey,
+    AGENT_API_KEY: given(environment, 'AGENT_API_KEY') || keys.agentKey,
   };
 }
 

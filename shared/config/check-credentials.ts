@@ -63,7 +63,7 @@ export function checkRoutineWebhooks({ routines }: NamedDocuments, environment: 
 
 function faultOf(name: Credential, reference: unknown, environment: Environment): string | null {
   if (typeof reference !== 'string' || !SECRET_REF.test(reference)) return null;
-  const secret = name.endsWith('api_key') ? resolveKey(reference, environment) : resolveSecret(reference, environment);
+  const secret = name.endsWith('_key') ? resolveKey(reference, environment) : resolveSecret(reference, environment);
   const variable = `the environment variable ${variableOf(reference)}`;
   if (secret === null) return `${variable} is not set`;
   return name === AGENT_KEY && NOT_IN_BEARER.test(secret) ? `${variable} has a blank or a control character in it, which a bearer token can't have` : null;

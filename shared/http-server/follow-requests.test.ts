@@ -22,7 +22,10 @@ it('DESIGN 12: counts requests by the pattern of their route, one for all unknow
   expect(await of('http_request_duration_seconds_count')).toEqual(['{server="agent",route="/sessions/:session_id"} 2', '{server="agent",route="none"} 2']);
 });
 
-it('notes a broken connection at the latest when the app closes', async () => {
+it.each([
+  ['has broken before', false],
+  ['the app cuts itself', true],
+])('has noted a connection that %s when the app is closed', async (_, isCut) => {
   const metrics = openMetrics();
   const app = fastify();
   onTestFinished(() => app.close());
@@ -35,9 +38,12 @@ it('notes a broken connection at the latest when the app closes', async () => {
   const client = connect(port, '127.0.0.1');
   client.write('GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n');
   const [, response] = await arrived;
-  client.destroy();
-  await once(response, 'close');
-  await app.close();
+  const closed = once(response, 'close');
+  const closing = isCut ? app.close() : null;
+  if (isCut) app.server.closeAllConnections();
+  else client.destroy();
+  await closed;
+  await (closing ?? app.close());
 
   expect(ended).toEqual(['/slow']);
   expect(seriesOf(await metrics.text(), 'switchyard_http_requests_total')).toEqual(['{server="agent",method="GET",route="/slow",status="200"} 1']);

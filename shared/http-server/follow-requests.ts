@@ -24,7 +24,12 @@ export interface FollowOptions {
 /** Returns the request's id, and counts and times requests by the pattern of their route: unknown paths share one series. */
 export function followRequests(app: FastifyInstance, { server, metrics, onEnd }: FollowOptions): void {
   const broken = new DeferredTasks(BEHIND_ABORTS_MS);
-  app.addHook('onClose', async () => broken.runAll());
+  // What is cut from then on is noted at once: the process ends soon.
+  let isClosing = false;
+  app.addHook('preClose', async () => {
+    isClosing = true;
+    broken.runAll();
+  });
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
     const { method } = request;
@@ -40,7 +45,7 @@ export function followRequests(app: FastifyInstance, { server, metrics, onEnd }:
         metrics.add('httpRequests', { server, method, route, status: String(reply.raw.statusCode) });
         metrics.observe('httpSeconds', { server, route }, durationMs / 1_000);
       };
-      if (reply.raw.writableFinished) note();
+      if (reply.raw.writableFinished || isClosing) note();
       else broken.defer(note);
     });
     done();

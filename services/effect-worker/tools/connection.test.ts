@@ -96,10 +96,11 @@ describe('a connection to a tool server that answers with JSON', () => {
     ['is a list of other messages', (_, response) => json(response, [{ jsonrpc: '2.0', method: 'notifications/progress' }])],
     ['answers another request', (message, response) => json(response, { ...answer(message), id: 'another' })],
     ['is 202 without a body', (_, response) => void response.writeHead(202).end() as undefined],
+    ['is 202 with an event stream', (_, response) => void response.writeHead(202, { 'content-type': 'text/event-stream' }).end(': nothing\n\n') as undefined],
   ])('has a failed request at once where the response %s', async (_, list) => {
     const { list: asked } = await connect(list);
 
-    await expect(asked()).rejects.toMatchObject({ kind: 'unreadable', message: 'the response of the tool server holds no answer', sent: true });
+    await expect(asked()).rejects.toMatchObject({ kind: 'lost', message: 'the response of the tool server holds no answer', sent: true });
   });
 
   it.each<[string, (message: RpcMessage) => unknown]>([

@@ -1,7 +1,7 @@
 import { Client, type ConnectOptions, type JSONRPCMessage, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { z } from 'zod';
 import { standListening } from './list-subscription.ts';
-import { lostBeforeAnswer, ToolFailure } from './tool-failure.ts';
+import { lostBeforeAnswer, ToolFailure, unanswered } from './tool-failure.ts';
 import { handshakeFailureOf, toolFailureOf } from './tool-failure-of.ts';
 import { type RequestLimits, type WatchedRequest, watchRequest } from './watch-request.ts';
 import type { WatchedFetch } from './watched-fetch.ts';
@@ -151,7 +151,7 @@ class WatchedTransport extends StreamableHTTPClientTransport {
     const { streams } = watch;
     await super.send(sent, { ...options, onRequestStreamEnd: () => onEnded(lostBeforeAnswer()) }); // no fail point: requests
     // The client has handled a response that was no stream.
-    if ('id' in message && watch.streams === streams) onEnded(new ToolFailure('unreadable', 'the response of the tool server holds no answer', { sent: true }));
+    if ('id' in message && watch.streams === streams) onEnded(unanswered());
   }
 }
 

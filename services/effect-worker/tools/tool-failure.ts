@@ -46,6 +46,11 @@ export class ToolFailure extends Error {
   }
 }
 
+/** The server has ended a response that holds none. */
+export function unanswered(): ToolFailure {
+  return new ToolFailure('lost', 'the response of the tool server holds no answer', { sent: true });
+}
+
 export function lostBeforeAnswer(): ToolFailure {
   return new ToolFailure('lost', 'the connection to the tool server was lost before its answer', { sent: true });
 }

@@ -88,12 +88,14 @@ export function openWatchedFetch({ environment, nowMs, intervalClock = steadyClo
     const type = response.headers.get('content-type') ?? '';
     const isStream = /^text\/event-stream\b/i.test(type);
     const gate = isStream ? messageGate(requestId, () => intervalClock.nowMs()) : /^application\/json\b/i.test(type) ? jsonGate() : null;
-    if (isStream && response.ok) watch?.onStreamOpened();
+    // The client drops the body of a 202.
+    const isRead = isStream && response.ok && status !== 202;
+    if (isRead) watch?.onStreamOpened();
     // A standing stream has no total budget: its gate bounds its rate.
     const budget = watch?.budget ?? (isStream && requestId === undefined ? null : new ByteBudget(MAX_RESPONSE_BYTES));
     const onEnd = (failure: ToolFailure | null) => {
       if (failure !== null) onCut();
-      if (isStream && response.ok) watch?.onStreamEnded(failure);
+      if (isRead) watch?.onStreamEnded(failure);
     };
     const body = limited(response.body, { budget, gate, onRead: (sizeBytes) => watch?.onRead(sizeBytes), onEnd });
     return new Response(body, { status, statusText, headers: [...response.headers] });
