@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { inexactNumber, quoteInexactNumbers } from './inexact-number.ts';
+import { hasInexactNumber, inexactNumber, quoteInexactNumbers } from './inexact-number.ts';
 
 it.each([
   ['{"id":9007199254740993}', '9007199254740993'],
@@ -52,6 +52,18 @@ it('is found in linear time', () => {
   expect(inexactNumber(json)).toEqual({ number: '1e400', path: '/60000' });
   const { user, system } = process.cpuUsage(before);
   expect((user + system) / 1_000).toBeLessThan(4_000);
+});
+
+it('is found beside a string of four million escapes', () => {
+  const json = `{"a":"${'\\n'.repeat(4_000_000)}\\"","b":9007199254740993}`;
+
+  expect(inexactNumber(json)).toEqual({ number: '9007199254740993', path: '/b' });
+  expect(hasInexactNumber(json)).toBe(true);
+  expect(quoteInexactNumbers(json)).toBe(json.replace(/\d+/, '"$&"'));
+});
+
+it('is looked for in linear time, too, where a string has no end', () => {
+  expect(hasInexactNumber(`{"a":1234567890123456,"b":"${'\\"'.repeat(1_000_000)}`)).toBe(false);
 });
 
 it('is none of the spellings of a double', () => {

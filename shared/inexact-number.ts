@@ -1,10 +1,11 @@
 import { pointerAt } from './json-pointer-at.ts';
+import { jsonTokens } from './json-tokens.ts';
 
 /** Digits, perhaps with a point between them. Fewer are below 2^53. */
 const LONG = /\d[\d.]{15}/;
 /** Of numbers that exceed all doubles, with fewer digits. */
 const LARGE_EXPONENT = /[eE]\+?\d{3}/;
-const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g;
+const TOKEN = /"|-?\d[\d.eE+-]*/g;
 const PLAIN = /^-?\d+$/;
 const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 /** More exceed all doubles. */
@@ -25,10 +26,21 @@ export interface InexactNumber {
  * @param json valid JSON
  */
 export function inexactNumber(json: string): InexactNumber | null {
+  const found = firstInexact(json);
+  if (found === null) return null;
+  const { text: number, index } = found;
+  return { number: number.length > MAX_DIGITS ? `${number.slice(0, MAX_DIGITS)}…` : number, path: pointerAt(json, index) };
+}
+
+/** Whether there is one, without the cost of its path. @param json valid JSON */
+export function hasInexactNumber(json: string): boolean {
+  return firstInexact(json) !== null;
+}
+
+function firstInexact(json: string): { text: string; index: number } | null {
   if (!mayBeInexact(json)) return null;
-  for (const { 0: token, index } of json.matchAll(TOKEN)) {
-    if (token.startsWith('"') || (Number.isFinite(Number(token)) && !isChangedInteger(token))) continue;
-    return { number: token.length > MAX_DIGITS ? `${token.slice(0, MAX_DIGITS)}…` : token, path: pointerAt(json, index) };
+  for (const token of jsonTokens(json, TOKEN)) {
+    if (!token.text.startsWith('"') && (!Number.isFinite(Number(token.text)) || isChangedInteger(token.text))) return token;
   }
   return null;
 }
@@ -41,10 +53,18 @@ export function inexactNumber(json: string): InexactNumber | null {
 export function quoteInexactNumbers(json: string): string {
   if (!mayBeInexact(json)) return json;
   const isQuoted = (number: string) => !Number.isFinite(Number(number)) || (PLAIN.test(number) && isChangedInteger(number));
-  return json.replace(TOKEN, (token) => (!token.startsWith('"') && isQuoted(token) ? `"${token}"` : token));
+  let quoted = '';
+  let end = 0;
+  for (const { text, index } of jsonTokens(json, TOKEN)) {
+    if (text.startsWith('"') || !isQuoted(text)) continue;
+    quoted += `${json.slice(end, index)}"${text}"`;
+    end = index + text.length;
+  }
+  return end === 0 ? json : quoted + json.slice(end);
 }
 
-function mayBeInexact(json: string): boolean {
+/** False: it has no inexact number. Of any text, be it JSON or not, and at little cost. */
+export function mayBeInexact(json: string): boolean {
   return LONG.test(json) || LARGE_EXPONENT.test(json);
 }
 
@@ -52,6 +72,7 @@ function mayBeInexact(json: string): boolean {
 function isChangedInteger(token: string): boolean {
   if (!LONG.test(token)) return false;
   const read = Number(token);
+  if (String(read) === token) return false;
   const written = decimalOf(token);
   if (written === null || written.exponent < 0 || isSame(written, String(read))) return false;
   // A double is finite: these are at most 309 digits.

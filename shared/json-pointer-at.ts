@@ -1,6 +1,7 @@
+import { jsonTokens } from './json-tokens.ts';
 import { pointerTo } from './schema/violation.ts';
 
-const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]/g;
+const TOKEN = /["{}[\],:]/g;
 
 /** An object or list that contains the value. */
 interface Container {
@@ -19,7 +20,7 @@ interface Container {
 export function pointerAt(json: string, at: number): string {
   const containers: Container[] = [];
   let string: string | null = null;
-  for (const { 0: token, index } of json.matchAll(TOKEN)) {
+  for (const { text: token, index } of jsonTokens(json, TOKEN)) {
     if (index >= at) break;
     const innermost = containers.at(-1);
     if (token === '{' || token === '[') containers.push({ key: null, index: 0, isList: token === '[' });

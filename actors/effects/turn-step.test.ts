@@ -3,7 +3,9 @@ import type { RouterCall } from '#bus/messages/router.ts';
 import { bundleBody } from '#shared/config/bundle-body.ts';
 import { noAgentState } from '../engine/agent-state.ts';
 import { noEvaluations } from '../engine/evaluation/evaluation-set.ts';
+import type { TurnRow } from '../engine/turn-row.ts';
 import { unknownCustomer } from '../inputs/customer-reader.ts';
+import { Unrenderable } from '../runtime/publish/unrenderable.ts';
 import type { RenderDeps } from './render-deps.ts';
 import { turnStep } from './turn-step.ts';
 
@@ -55,3 +57,34 @@ it.each([
   expect(data).not.toContain('of before');
   expect(request.response_format).toMatchObject({ json_schema: { name: 'check_reply' } });
 });
+
+it.each([
+  ['infer-tools@2', true],
+  ['infer-tools@1', false],
+])(
+  'rule 102: a question of the template %s is rendered, also after an upgrade, with what was wrong with the answer before: %s',
+  async (template, saysFault) => {
+    const reference = { tools: [{ toolId: 'shop:order', reasons: [{ by: 'policy', id: 'leak' }] }], lists: { shop: 'h' } };
+    const inputs = turnStep.inputs.parse({
+      ...{ bundleHash: 'b', upToOffset: 0, deadlineAtMs: 1, traceparent: null, customerId: 'ada' },
+      ...{ call: 'infer-tools', template, reference, staged: 2 },
+    });
+    const asked: TurnRow[] = [
+      { kind: 'began', state: noAgentState },
+      { kind: 'malformed', key: 'infer-1-1', model: 'm', ms: 1, tokens: 1, asked: 'infer-tools', reason: 'the arguments must be JSON' },
+    ];
+    const given = {
+      ...deps,
+      turns: { staged: async () => new Map([['trn_1', asked.map((row, seq) => ({ seq, body: row }))]]) },
+      runs: {
+        toolLists: async () => new Map([['h', [{ name: 'order', title: null, description: null, inputSchema: { type: 'object' }, repeatable: false }]]]),
+      },
+    };
+    const effect = { partition: 1, id: 'trn_1-4', sessionId: 's', actorId: 'trn_1', createdAtMs: 0, kind: 'turn-step', inputs };
+
+    const { request } = (await turnStep.render(effect, true, given as unknown as RenderDeps)) as RouterCall;
+    expect(String(request.messages?.at(-1)?.content).includes('the arguments must be JSON')).toBe(saysFault);
+    const unknown = { ...effect, inputs: { ...inputs, template: 'infer-tools@0' } };
+    await expect(turnStep.render(unknown, true, given as unknown as RenderDeps)).rejects.toThrow(Unrenderable);
+  },
+);

@@ -63,8 +63,9 @@ export const turnStep: EffectKind<z.infer<typeof inputs>, Request, TurnScope, Tu
     const lists = given.call === 'infer-tools' ? listsNamedBy(given.reference) : [];
     const stored = lists.length === 0 ? null : await deps.runs.toolLists(lists);
     const question = turnCalls[given.call as TurnCallName].questionOf(given.reference, documents, (hash) => toolsIn(stored?.get(hash)));
-    if (question.template !== given.template) throw new Unrenderable(`the template ${given.template} is not known, only ${question.template}`);
-    const request = question.render(await stepView(effect, body, customer, deps));
+    const render = question.renderingOf(given.template);
+    if (render === null) throw new Unrenderable(`the template ${given.template} is not known, only ${question.template}`);
+    const request = render(await stepView(effect, body, customer, deps));
     const { llms } = body.manifest.agent_config;
     return actorCall(effect, { republished, step: stepOf(given), want: 'none', models: [llms.default, ...llms.fallback], request }, deps);
   },

@@ -36,10 +36,14 @@ export interface StepView {
 export interface EngineStep<Item, Answer> {
   /** Name and number, stored with each call; another number with each change of what `render` returns. */
   readonly template: string;
-  render(view: StepView, item: Item): Pick<ChatRequest, 'messages' | 'response_format' | 'tools' | 'tool_choice'>;
+  render(view: StepView, item: Item): StepRequest;
+  /** Of templates of releases before, by their name: for calls that those have opened, and that are rendered again after an upgrade. */
+  readonly renderEarlier?: Readonly<Record<string, (view: StepView, item: Item) => StepRequest>>;
   /** Malformed: not JSON of the schema, or with ordinals that are unknown, missing or repeated. */
   read(reply: StepReply, item: Item): { type: 'read'; answer: Answer } | { type: 'malformed'; reason: string };
 }
+
+type StepRequest = Pick<ChatRequest, 'messages' | 'response_format' | 'tools' | 'tool_choice'>;
 
 interface StepReply {
   text: string;

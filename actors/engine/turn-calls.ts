@@ -19,6 +19,8 @@ type AnyStep = EngineStep<never, unknown>;
 interface Question {
   template: string;
   render(view: StepView): ReturnType<AnyStep['render']>;
+  /** Null: the template is not known. */
+  renderingOf(template: string): Question['render'] | null;
   read(reply: Parameters<AnyStep['read']>[0]): ReturnType<AnyStep['read']>;
 }
 
@@ -104,5 +106,16 @@ function kindOf<Reference, Item, Answer>(
 }
 
 function questionAbout<Item, Answer>(step: EngineStep<Item, Answer>, item: Item): Question {
-  return { template: step.template, render: (view) => step.render(view, item), read: (reply) => step.read(reply, item) };
+  const earlier = new Map(Object.entries(step.renderEarlier ?? {}));
+  const render: Question['render'] = (view) => step.render(view, item);
+  return {
+    template: step.template,
+    render,
+    renderingOf: (template) => {
+      const renderEarlier = earlier.get(template);
+      if (renderEarlier !== undefined) return (view) => renderEarlier(view, item);
+      return template === step.template ? render : null;
+    },
+    read: (reply) => step.read(reply, item),
+  };
 }

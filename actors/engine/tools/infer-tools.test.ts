@@ -82,6 +82,11 @@ it('rule 102: a question that is asked once more says what was wrong, as data', 
   );
 });
 
+it('rule 102: with the template of the release before is the same, without what was wrong', () => {
+  const render = inferTools.renderEarlier?.['infer-tools@1'];
+  expect(render?.({ ...view, fault: 'x' }, item())).toEqual(inferTools.render(view, item()));
+});
+
 describe('an answer', () => {
   it('rule 54: gives each tool one of three outcomes, in the order of the answer', () => {
     const already = { function: 'shop__refund', outcome: 'data_already_in_context', rationale: 'It was refunded.' };

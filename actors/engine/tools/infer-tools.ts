@@ -84,6 +84,10 @@ export const inferTools: EngineStep<InferItem, InferAnswer> = {
     return { messages, tools: callable.functions, tool_choice: 'required' };
   },
 
+  renderEarlier: {
+    'infer-tools@1': ({ fault: _unknown, ...view }, item) => inferTools.render(view, item),
+  },
+
   read({ toolCalls, isAskedAgain = false }, item) {
     if (toolCalls.length > MAX_CALLS) return malformed(`the answer has ${toolCalls.length} calls`);
     const callable = callableOf(item);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type BodyGate, jsonGate, messageGate } from './message-gate.ts';
+import { STRUCTURED_TEXT } from './structured-text.ts';
 
 const ID = 7;
 const answer = (result: unknown) => ({ jsonrpc: '2.0', id: ID, result });
@@ -181,5 +182,20 @@ describe('a JSON answer', () => {
     expect((await passed(jsonGate(), ' {"a":"', 'x'.repeat(100_000), '"}')).failure).toBeNull();
     expect((await passed(jsonGate(), '\n [', '1,'.repeat(20_000), '1]')).failure).toBeNull();
     expect((await passed(jsonGate(), '\n [', '1,'.repeat(40_000), '1]')).failure).toMatchObject({ kind: 'unreadable' });
+  });
+
+  it.each([
+    ['a string without an end', `"x":"${'\\"'.repeat(1_000_000)}`],
+    ['a comma too many', '"x":1,}'],
+  ])('that is no JSON passes as it is, and takes linear time: %s', async (_, rest) => {
+    const text = `{"result":{"structuredContent":{"a":1e400}},${rest}`;
+    expect(await passed(jsonGate(), text)).toMatchObject({ text, failure: null });
+  });
+
+  it('with four million escapes and a number that cannot be kept exactly passes', async () => {
+    const text = `{"jsonrpc":"2.0","id":7,"result":{"structuredContent":{"id":9007199254740993,"text":"${'\\n'.repeat(4_000_000)}"}}}`;
+    const { text: passedOn, failure } = await passed(jsonGate(), text);
+    expect(failure).toBeNull();
+    expect(JSON.parse(passedOn).result).toMatchObject({ [STRUCTURED_TEXT]: expect.stringContaining('"id":9007199254740993') });
   });
 });

@@ -2,7 +2,7 @@ import { setImmediate as nextTick } from 'node:timers/promises';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { jsonIn } from '#shared/json-in.ts';
 import { RefillingBudget } from './refilling-budget.ts';
-import { withStructuredText } from './structured-text.ts';
+import { mayNeedStructuredText, withStructuredText } from './structured-text.ts';
 import { ToolFailure } from './tool-failure.ts';
 import { MAX_VALUES, ValueCount } from './value-count.ts';
 
@@ -208,19 +208,20 @@ export function jsonGate(): BodyGate {
       const body = Buffer.concat(pieces);
       pieces = [];
       const json = body.toString();
-      const exact = orAsItIs(json);
+      // The client reports what is no JSON.
+      if (!mayNeedStructuredText(json) || !isJson(json)) return body;
+      const exact = withStructuredText(json);
       return exact === json ? body : Buffer.from(exact);
     },
   };
 }
 
-/** The client reports what is no JSON. */
-function orAsItIs(json: string): string {
+function isJson(text: string): boolean {
   try {
-    return withStructuredText(json);
-  } catch (error) {
-    if (error instanceof SyntaxError) return json;
-    throw error;
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
   }
 }
 

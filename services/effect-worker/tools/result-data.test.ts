@@ -50,6 +50,7 @@ describe('a tool’s result', () => {
     ['a JSON text with decimals as its value', { content: [text('{"a":0.1,"b":19.99,"c":9007199254740992}')] }, { a: 0.1, b: 19.99, c: 9007199254740992 }],
     ['several texts joined, JSON or not', { content: [text('{"a":1}'), text('b')] }, '{"a":1}\nb'],
     ['nothing as an empty text', { content: [] }, ''],
+    ['structured content before a text of it that the server names itself', { structuredContent: { a: 1 }, 'switchyard/structuredText': '{"a":2}' }, { a: 1 }],
     ['null as structured content as none', { structuredContent: null, content: [text('t')] }, 't'],
   ])('is %s', (_, answer, data) => {
     expect(dataOf(answer)).toEqual(data);

@@ -34,7 +34,6 @@ const part = z.looseObject({
 export const callResponse = z.looseObject({
   content: z.array(z.unknown()).default([]).transform(firstParts).pipe(z.array(part)),
   structuredContent: z.unknown().optional(),
-  [STRUCTURED_TEXT]: z.string().optional().catch(undefined),
   isError: z.boolean().default(false),
   _meta: z.record(z.string(), z.unknown()).default({}),
 });
@@ -47,8 +46,8 @@ function firstParts(parts: unknown[]): unknown[] {
 export type ToolOutcome = CommandOf<'tool.completed'>['outcome'];
 
 /** Images and files are described, not carried; data nested too deep is an error of the tool. */
-export function resultOf({ content, structuredContent, [STRUCTURED_TEXT]: structuredText, isError, _meta: meta }: z.output<typeof callResponse>): ToolOutcome {
-  const data = structuredText ?? structuredContent ?? dataOf(content);
+export function resultOf({ content, structuredContent, isError, _meta: meta, ...others }: z.output<typeof callResponse>): ToolOutcome {
+  const data = others[STRUCTURED_TEXT] ?? structuredContent ?? dataOf(content);
   const bytes = bytesOf(data);
   if (bytes === null) return errorResult(TOO_DEEP);
   if (bytes.byteLength > MAX_DATA_BYTES) return { type: 'result', data: beginningOf(bytes), metadata: metadataOf(meta), isError };

@@ -38,6 +38,12 @@ describe('the text of a structured result', () => {
     expect(withStructuredText(json)).toBe(json);
   });
 
+  it('stands beside it, with four million escapes in a string', () => {
+    const structured = `{"text":"${'\\n'.repeat(4_000_000)}","id":9007199254740993}`;
+
+    expect(textIn(message(`{"content":[{"type":"text","text":"${'\\"'.repeat(4_000_000)}"}],"structuredContent":${structured}}`))).toBe(structured);
+  });
+
   it('is found in linear time', () => {
     const deep = message(`{"structuredContent":${'['.repeat(90_000)}1e400${']'.repeat(90_000)}}`);
 
