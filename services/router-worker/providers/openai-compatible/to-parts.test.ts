@@ -444,12 +444,151 @@ describe('the dialects of upstreams', () => {
       ],
       [['c1', 'f', '{"a":1}']],
     ],
-  ])('tells calls apart that have %s', (_, fragments, expected) => {
+    [
+      'an index that counts pieces, with their id and name',
+      [
+        { index: 0, id: 'c1', function: fn('f', '{"a":') },
+        { index: 1, id: 'c1', function: fn('f', '{"b":"}{') },
+        { index: 2, id: 'c1', function: fn('f', '"}}') },
+      ],
+      [['c1', 'f', '{"a":{"b":"}{"}}']],
+    ],
+    [
+      'an index that counts pieces, with their id and name, the first without arguments',
+      [
+        { index: 0, id: 'c1', function: fn('f', '') },
+        { index: 1, id: 'c1', function: fn('f', '{"a"') },
+        { index: 2, id: 'c1', function: fn('f', ':1}') },
+      ],
+      [['c1', 'f', '{"a":1}']],
+    ],
+    [
+      'one id for two calls of one function, each whole under its index',
+      [
+        { index: 0, id: 'c1', function: fn('f', '{"a":"\\"{"}') },
+        { index: 1, id: 'c1', function: fn('f', '{"b":2}') },
+      ],
+      [
+        ['c1', 'f', '{"a":"\\"{"}'],
+        [GENERATED, 'f', '{"b":2}'],
+      ],
+    ],
+    [
+      'one id for two calls of one function under their indexes, whose arguments come later',
+      [
+        { index: 0, id: 'c1', function: fn('f', '') },
+        { index: 1, id: 'c1', function: fn('f', '') },
+        { index: 0, function: { arguments: '{"a":1}' } },
+        { index: 1, function: { arguments: '{"b":2}' } },
+      ],
+      [
+        ['c1', 'f', '{"a":1}'],
+        [GENERATED, 'f', '{"b":2}'],
+      ],
+    ],
+    [
+      'one id for two calls of one function under their indexes, one after the other, each named first',
+      [
+        { index: 0, id: 'c1', function: fn('f', '') },
+        { index: 0, function: { arguments: '{"a":1}' } },
+        { index: 1, id: 'c1', function: fn('f', '') },
+        { index: 1, function: { arguments: '{"b":2}' } },
+      ],
+      [
+        ['c1', 'f', '{"a":1}'],
+        [GENERATED, 'f', '{"b":2}'],
+      ],
+    ],
+    [
+      'arguments before a name, under the id of another call',
+      [
+        { index: 0, id: 'c1', function: fn('f', '{"a":1}') },
+        { index: 1, function: { arguments: '{"b"' } },
+        { index: 1, id: 'c1', function: fn('f', ':2}') },
+      ],
+      [
+        ['c1', 'f', '{"a":1}'],
+        [GENERATED, 'f', '{"b":2}'],
+      ],
+    ],
+    [
+      'a name in pieces',
+      [
+        { index: 0, id: 'c1', function: { name: 'get_' } },
+        { index: 0, function: fn('weather', '') },
+        { index: 0, function: { arguments: '{"a":1}' } },
+      ],
+      [['c1', 'get_', '{"a":1}']],
+    ],
+    [
+      'a name that grows, with the id',
+      [
+        { index: 0, id: 'c1', function: fn('get', '') },
+        { index: 0, id: 'c1', function: fn('get_weather', '{"a":1}') },
+      ],
+      [['c1', 'get', '{"a":1}']],
+    ],
+    ...([{ index: 0 }, { index: 0, id: 'c1' }, { id: 'c1' }].map((named) => [
+      `only ${JSON.stringify(named)} for two calls of one function, each whole`,
+      [
+        { ...named, function: fn('f', '{"a":1}') },
+        { ...named, function: fn('f', '{"a":2}') },
+      ],
+      [
+        ['id' in named ? 'c1' : GENERATED, 'f', '{"a":1}'],
+        [GENERATED, 'f', '{"a":2}'],
+      ],
+    ]) satisfies [string, unknown[], [unknown, string, string][]][]),
+    [
+      'one index and no ids for two calls of one function, whose arguments come behind the name',
+      [
+        { index: 0, function: fn('f', '') },
+        { index: 0, function: { arguments: '{"a":1}' } },
+        { index: 0, function: fn('f', '') },
+        { index: 0, function: { arguments: '{"a"' } },
+        { index: 0, function: { arguments: ':2}' } },
+      ],
+      [
+        [GENERATED, 'f', '{"a":1}'],
+        [GENERATED, 'f', '{"a":2}'],
+      ],
+    ],
+    [
+      'the id and the name with each piece, the last without arguments',
+      [
+        { index: 0, id: 'c1', function: fn('f', '{"a"') },
+        { index: 0, id: 'c1', function: fn('f', ':1}') },
+        { index: 0, id: 'c1', function: fn('f', '') },
+      ],
+      [['c1', 'f', '{"a":1}']],
+    ],
+  ])('DESIGN 8: tells calls of tools apart that have %s', (_, fragments, expected) => {
     for (const chunks of [fragments.map((fragment) => calling(fragment)), [calling(...fragments)]]) {
       const calls = callsIn(read(...chunks).parts);
       expect(calls).toEqual(expected);
       expect(new Set(calls.map(([id]) => id)).size).toBe(calls.length);
     }
+  });
+
+  it.each<[string, unknown[], string[]]>([
+    ['{"a":1}', [fn('f', '{"a":1}'), fn('f', '{"b":2}')], ['{"a":1}', '{"b":2}']],
+    ['nothing', [fn('f', ''), fn('f', '{"b":2}')], ['{}', '{"b":2}']],
+    ['the start of an object', [fn('f', '{"a":'), fn('f', '{"b":2}')], ['{"a":', '{"b":2}']],
+  ])('DESIGN 8: takes each tool call of a whole answer for one, whatever their ids: the first has %s', (_, functions, expected) => {
+    for (const id of ['c1', undefined]) {
+      const reader = new PartReader();
+      const body = { choices: [{ index: 0, message: { tool_calls: functions.map((called) => ({ id, function: called })) }, finish_reason: 'tool_calls' }] };
+      const calls = callsIn([...reader.readWhole(JSON.stringify(body)), ...reader.lastParts()]);
+      expect(calls.map(([, , text]) => text)).toEqual(expected);
+      expect(calls[0]?.[0]).toEqual(id ?? GENERATED);
+      expect(new Set(calls.map(([ofCall]) => ofCall)).size).toBe(2);
+    }
+  });
+
+  it('reads a call once that comes in both forms', () => {
+    const called = fn('f', '{"a":1}');
+    const { parts } = read({ choices: [{ index: 0, delta: { tool_calls: [{ index: 0, id: 'a', function: called }], function_call: called } }] });
+    expect(callsIn(parts)).toEqual([['a', 'f', '{"a":1}']]);
   });
 
   it.each([

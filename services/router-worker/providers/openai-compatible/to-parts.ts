@@ -5,6 +5,7 @@ import { ErrorEvent } from '../http-stream/error-event.ts';
 import type { EventReader } from '../http-stream/parts-of-body.ts';
 import { errorIn } from '../http-stream/to-error.ts';
 import { newCallId } from '../new-call-id.ts';
+import { ArgumentsScanner } from './arguments-scanner.ts';
 import { AttachmentReader } from './attachments.ts';
 import { type UpstreamChunk, type UpstreamDelta, type UpstreamLogprobs, type UpstreamPiece, type UpstreamToolCall, upstreamChunk } from './chunk.ts';
 import { isPlainChunk } from './plain-chunk.ts';
@@ -13,8 +14,18 @@ import { toUsage } from './to-usage.ts';
 const MAX_TOOL_CALLS = 512;
 /** Arguments buffered for a call without a name yet. */
 const MAX_BUFFERED_CHARS = 1024 * 1024;
+const NOT_STARTED = -1;
+
+/** What one entry of `tool_calls` says; null where it says nothing. */
+interface Piece {
+  index: number | null;
+  id: string | null;
+  name: string | null;
+  text: string;
+}
 
 interface OpenToolCall {
+  /** Ours; NOT_STARTED until it has a name. */
   index: number;
   upstreamIndex: number | null;
   /** The upstream's; null until it has sent one. Another call may have the same. */
@@ -22,7 +33,10 @@ interface OpenToolCall {
   /** Null until the upstream has named the function; earlier arguments are buffered. */
   name: string | null;
   buffered: string;
-  hasArguments: boolean;
+  /** What has come of the arguments. */
+  readonly scanned: ArgumentsScanner;
+  /** Its name came again, without arguments, when it had all of its own: the end of this call or the start of another, which its arguments will tell. */
+  isNamedAgain: boolean;
 }
 
 /** Turns the events of one answer into parts. */
@@ -38,6 +52,7 @@ export class PartReader implements EventReader {
   readonly #toolCalls: OpenToolCall[] = [];
   readonly #attachments = new AttachmentReader();
   #named = 0;
+  #isWhole = false;
   /** Null until a chunk with a choice has come. */
   #metadata: ResponseMetadata | null = null;
   /** Not yet stated with a text: a token that is a part of a character has none. */
@@ -68,6 +83,7 @@ export class PartReader implements EventReader {
 
   /** An unstreamed answer, one JSON body. */
   readWhole(body: string): ProviderPart[] {
+    this.#isWhole = true;
     const parts = this.readEvents([{ event: null, data: body }]);
     this.ended = true;
     return parts;
@@ -76,8 +92,8 @@ export class PartReader implements EventReader {
   /** Calls without arguments get `{}`, so that arguments are always JSON. Not with the finish reason: some upstreams send arguments behind it. */
   lastParts(): ProviderPart[] {
     const parts: ProviderPart[] = [];
-    for (const { index, name, hasArguments } of this.#toolCalls) {
-      if (name !== null && !hasArguments) parts.push({ type: 'tool-call-delta', index, arguments: '{}' });
+    for (const { index, name, scanned } of this.#toolCalls) {
+      if (name !== null && scanned.isEmpty) parts.push({ type: 'tool-call-delta', index, arguments: '{}' });
     }
     return parts;
   }
@@ -126,7 +142,8 @@ export class PartReader implements EventReader {
       parts.push(this.#logprobs === null ? refused : { ...refused, logprobs: this.#takeLogprobs() });
     }
     for (const fragment of delta.tool_calls ?? []) this.#readToolCall(fragment, parts);
-    if (delta.function_call) this.#readToolCall({ index: 0, function: delta.function_call }, parts);
+    // A vendor may send the call in both forms.
+    if (delta.function_call && !delta.tool_calls?.length) this.#readToolCall({ index: 0, function: delta.function_call }, parts);
     if ((delta.annotations ?? delta.images ?? delta.audio ?? null) !== null) this.#readAttachments(delta, parts);
     if (parts.length > before) this.hasContent = true;
   }
@@ -160,43 +177,46 @@ export class PartReader implements EventReader {
   }
 
   #readToolCall({ index, id, function: called }: UpstreamToolCall, parts: ProviderPart[]): void {
-    const call = this.#callOf(index ?? null, id || null, called?.name || null);
-    if (call.name === null && called?.name) {
-      call.name = called.name;
+    const given = called?.arguments ?? '';
+    const text = typeof given === 'string' ? given : JSON.stringify(given);
+    const call = this.#callOf({ index: index ?? null, id: id || null, name: called?.name || null, text });
+    if (call.name !== null && call.index === NOT_STARTED) {
       call.index = this.#named;
       this.#named += 1;
       parts.push({ type: 'tool-call-start', index: call.index, id: this.#uniqueIdOf(call), name: call.name });
     }
-    const given = called?.arguments ?? '';
-    call.buffered += typeof given === 'string' ? given : JSON.stringify(given);
+    call.buffered += text;
+    call.scanned.add(text);
     if (call.buffered.length > MAX_BUFFERED_CHARS && call.name === null) throw new SyntaxError('the answer holds a tool call without a name');
     if (call.name === null || call.buffered === '') return;
     parts.push({ type: 'tool-call-delta', index: call.index, arguments: call.buffered });
-    call.hasArguments = true;
     call.buffered = '';
   }
 
-  /**
-   * The call that a fragment belongs to: by index, as the API has it. But some vendors omit the index, use one for all calls, or count fragments with it; and
-   * some repeat a call's id and name, or give several calls one id. So a name begins a call unless one of the same index has it, without another id; and a
-   * fragment without a name continues the call of its id, or of its index, or the last.
-   */
-  #callOf(upstreamIndex: number | null, id: string | null, name: string | null): OpenToolCall {
-    const isAtIndex = (call: OpenToolCall) => upstreamIndex === null || call.upstreamIndex === upstreamIndex;
-    const byId =
-      id === null
-        ? undefined
-        : (this.#toolCalls.findLast((call) => call.id === id && isAtIndex(call)) ??
-          this.#toolCalls.findLast((call) => call.id === id && (name === null || call.name === null)));
-    const known = byId ?? this.#toolCalls.findLast(isAtIndex);
-    if (known !== undefined && !isAnother(known, name, byId === undefined && (id !== null || upstreamIndex === null))) {
-      known.id ??= id;
+  /** The call that a piece belongs to, with its id and name; a new one if it begins one, as each does in a whole answer. */
+  #callOf(piece: Piece): OpenToolCall {
+    const known = this.#isWhole ? undefined : this.#knownCall(piece);
+    const name = piece.name ?? (known?.isNamedAgain && piece.text.trim() !== '' ? known.name : null);
+    if (known !== undefined && !isAnother(known, { ...piece, name })) {
+      known.id ??= piece.id;
+      known.isNamedAgain ||= known.name !== null && name !== null && known.scanned.isComplete;
+      known.name ??= name;
       return known;
     }
     if (this.#toolCalls.length >= MAX_TOOL_CALLS) throw new SyntaxError(`the answer holds more than ${MAX_TOOL_CALLS} tool calls`);
-    const call = { index: 0, upstreamIndex, id, name: null, buffered: '', hasArguments: false };
+    const { index: upstreamIndex, id } = piece;
+    const call = { index: NOT_STARTED, upstreamIndex, id, name, buffered: '', scanned: new ArgumentsScanner(), isNamedAgain: false };
     this.#toolCalls.push(call);
     return call;
+  }
+
+  /** By id and index, else by id, else by index, else the last; but an index that has a call without id and name is that call's. */
+  #knownCall({ index, id }: Piece): OpenToolCall | undefined {
+    const byIndex = this.#toolCalls.findLast((call) => isAtIndex(call, index));
+    if (id === null) return byIndex;
+    const byBoth = this.#toolCalls.findLast((call) => call.id === id && isAtIndex(call, index));
+    if (byBoth !== undefined || (byIndex?.id === null && byIndex.name === null)) return byBoth ?? byIndex;
+    return this.#toolCalls.findLast((call) => call.id === id) ?? byIndex;
   }
 
   /** Clients match results to calls by it. */
@@ -207,9 +227,24 @@ export class PartReader implements EventReader {
   }
 }
 
-/** Whether a name begins another call. @param isOnlyNamed neither an id nor an index says that it is this one */
-function isAnother(call: OpenToolCall, name: string | null, isOnlyNamed: boolean): boolean {
-  return name !== null && call.name !== null && (isOnlyNamed || call.name !== name);
+function isAtIndex(call: OpenToolCall, index: number | null): boolean {
+  return index === null || call.upstreamIndex === index;
+}
+
+/**
+ * Whether a piece with a name begins another call. In the API an index is a call, and only its first piece has the name. But some vendors omit the index, use
+ * one for all calls, or count pieces with it; some repeat a call's id and name, or send the name in pieces; some give several calls one id. What has come of
+ * the arguments tells these apart.
+ */
+function isAnother(call: OpenToolCall, { index, id, name, text }: Piece): boolean {
+  if (name === null || call.name === null) return false;
+  const isById = id !== null && call.id === id;
+  if (!isById && (id !== null || index === null)) return true;
+  const { scanned } = call;
+  if (isAtIndex(call, index)) return !scanned.isEmpty && (call.name !== name || !scanned.canContinueWith(text));
+  if (call.name !== name || scanned.isComplete || !scanned.canContinueWith(text)) return true;
+  // Both without arguments, each under its index: neither continues the other.
+  return scanned.isEmpty && text.trim() === '';
 }
 
 /** Some vendors put `error: null`, `""` or `{}` into healthy chunks. */
