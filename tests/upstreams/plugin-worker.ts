@@ -1,4 +1,5 @@
 import { vi } from 'vitest';
+import { abortOf } from '#bus/received-aborts.ts';
 import { openMemoryBus } from '../../bus/memory/memory-bus.ts';
 import type { ReadyFrame } from '../../bus/messages/frame.ts';
 import type { RouterCall } from '../../bus/messages/router.ts';
@@ -31,7 +32,7 @@ interface PluginWorker {
   stream(request: Partial<ChatRequest>): Promise<Record<string, unknown>[]>;
   /** What the ledger has of a call that a test has made last. */
   recordOfLast(): Promise<Record<string, unknown>>;
-  /** Begins a call that may be aborted. */
+  /** Begins a call that may be aborted: as no gateway reads it, it is detached, and its abort says that it is withdrawn. */
   begin(request: Partial<ChatRequest>): Promise<{ abort(): void; ended(): Promise<ReadyFrame> }>;
   close(): Promise<void>;
 }
@@ -111,7 +112,7 @@ export async function openPluginWorker({
     async begin(request) {
       const made = await publish(request, 'body');
       return {
-        abort: () => bus.notices.publish(subjectOf(addresses.control, made.callId), '{"abort":true}'),
+        abort: () => bus.notices.publish(subjectOf(addresses.control, made.callId), abortOf({ isWithdrawn: true })),
         ended: async () => (await framesOf(made)).end,
       };
     },
