@@ -5,7 +5,7 @@
  * - `auth_failed`: it refused our key
  * - `session_lost`: it does not know our session any more
  * - `busy`: it asks for a later retry
- * - `lost`: sent, then the connection ended without a response
+ * - `lost`: sent, then the connection or the response ended without an answer
  * - `timeout`: no response in time; `sent` says whether the request had left
  * - `error`: a JSON-RPC error
  * - `unreadable`: a response that can't be read
