@@ -74,6 +74,6 @@ it('DESIGN 8: moderation of the account applies to the texts that actors have em
   expect(await embedded('OPEN', 'BEGIN PRIVATE KEY')).toMatchObject({ type: 'call.completed' });
   const details = { reasons: ['secrets'], flagged_input: 'BEGIN PRIVATE KEY', provider_name: 'guard', model_slug: 'scripted/embedding' };
   expect(await embedded('MODERATED', 'BEGIN PRIVATE KEY')).toMatchObject({ type: 'call.failed', failure: { code: 'router.content_policy', details } });
-  const unread = { code: 'request.invalid', message: expect.stringContaining("which moderation can't read") };
+  const unread = { code: 'request.invalid', message: expect.stringContaining("which the moderation of this request can't read") };
   expect(await embedded('MODERATED', '', [[1, 2]])).toMatchObject({ type: 'call.failed', failure: unread });
 });

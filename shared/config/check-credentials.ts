@@ -55,9 +55,8 @@ export function checkCredentials(manifest: unknown, environment: Environment, us
 export function checkRoutineWebhooks({ routines }: NamedDocuments, environment: Environment): string[] {
   return routines.flatMap(({ file, document }) => {
     const webhook = document.kind === 'autonomous' ? document.autonomous.webhook : null;
-    const missing = missingVariable(webhook?.secret_env, environment);
-    if (missing === null) return [];
-    return [`${file}: autonomous.webhook.secret_env: the environment variable ${missing} is not set; ${REFUSED}`];
+    const fault = faultOf('webhooks.*.secret_env', webhook?.secret_env, environment);
+    return fault === null ? [] : [`${file}: autonomous.webhook.secret_env: ${fault}; ${REFUSED}`];
   });
 }
 
@@ -67,11 +66,6 @@ function faultOf(name: Credential, reference: unknown, environment: Environment)
   const variable = `the environment variable ${variableOf(reference)}`;
   if (secret === null) return `${variable} is not set`;
   return name === AGENT_KEY && NOT_IN_BEARER.test(secret) ? `${variable} has a blank or a control character in it, which a bearer token can't have` : null;
-}
-
-function missingVariable(reference: unknown, environment: Environment): string | null {
-  if (typeof reference !== 'string' || !SECRET_REF.test(reference)) return null;
-  return resolveSecret(reference, environment) === null ? variableOf(reference) : null;
 }
 
 interface Location {
