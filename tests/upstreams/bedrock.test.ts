@@ -213,6 +213,20 @@ describe('requests to Bedrock', () => {
     expect(upstream.requests.map(({ body }) => JSON.stringify(body).includes('cachePoint'))).toEqual([true, false]);
   });
 
+  it('that are signed carry the numbers of calls as they are written', async () => {
+    const { upstream, ask } = await open({ access: { type: 'access-key', region: REGION, credentials: CREDENTIALS } });
+    const toolCall = { id: 'a', type: 'function' as const, function: { name: 'look', arguments: '{"id":12345678901234567890}' } };
+    await ask({
+      messages: [
+        { role: 'user', content: 'hi' },
+        { role: 'assistant', content: null, tool_calls: [toolCall] },
+        { role: 'tool', tool_call_id: 'a', content: 'x' },
+      ],
+    });
+    expect(upstream.requests[0]?.headers.authorization).toContain('AWS4-HMAC-SHA256');
+    expect(upstream.requests[0]?.text).toContain('"input":{"id":12345678901234567890}');
+  });
+
   it('that are echoed show a picture by its address, since it is fetched later', async () => {
     const { adapter } = await open();
     const content = [{ type: 'image_url' as const, image_url: { url: 'https://files.test/a.png' } }];

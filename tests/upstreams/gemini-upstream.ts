@@ -65,9 +65,11 @@ function chunkOf(parts: readonly object[], finishReason?: string) {
 
 function eventsOf(scenario: UpstreamScenario): UpstreamEvent[] {
   const { text = ['Hello ', 'there'], reasoning = [], signature, toolCalls = [], finish = 'stop', usage = 'before-end' } = scenario;
-  const event = (kind: UpstreamEvent['kind'], chunk: object): UpstreamEvent => ({ data: JSON.stringify(chunk), kind });
-  const calls = toolCalls.map(({ id, name, arguments: pieces }, index) => ({
-    functionCall: { id, name, args: JSON.parse(pieces.join('') || '{}') },
+  // The arguments as the scenario has them, which parsing would change.
+  const withArguments = (json: string) => json.replace(/"args of (\d+)"/g, (_, index) => toolCalls[Number(index)]?.arguments.join('') || '{}');
+  const event = (kind: UpstreamEvent['kind'], chunk: object): UpstreamEvent => ({ data: withArguments(JSON.stringify(chunk)), kind });
+  const calls = toolCalls.map(({ id, name }, index) => ({
+    functionCall: { id, name, args: `args of ${index}` },
     ...(index === 0 && signature !== undefined ? { thoughtSignature: signature } : {}),
   }));
   const end = { ...chunkOf([], FINISH_REASONS[finish]), ...(usage === 'before-end' ? { usageMetadata: USAGE } : {}) };

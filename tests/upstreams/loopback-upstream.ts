@@ -10,6 +10,8 @@ const WRITE_BYTES = 256 * 1024;
 
 interface Received {
   body: unknown;
+  /** As it came. */
+  text: string;
   headers: IncomingMessage['headers'];
   path: string;
 }
@@ -90,15 +92,16 @@ export async function openLoopbackUpstream(dialect: UpstreamDialect): Promise<Re
       response.socket?.destroy();
     };
     if (request.method === 'GET') {
-      requests.push({ body: null, headers: request.headers, path: request.url ?? '' });
+      requests.push({ body: null, text: '', headers: request.headers, path: request.url ?? '' });
       response.end(JSON.stringify(dialect.getBody));
       return;
     }
     readBody(request)
-      .then((body) => {
+      .then((text) => {
+        const body: unknown = JSON.parse(text);
         const engineAnswer = dialect.engineAnswerOf?.(body) ?? null;
         const received = engineAnswer === null ? requests : questions;
-        if (received.length < MAX_RETAINED) received.push({ body, headers: request.headers, path: request.url ?? '' });
+        if (received.length < MAX_RETAINED) received.push({ body, text, headers: request.headers, path: request.url ?? '' });
         if (engineAnswer !== null) return play(dialect, { text: [engineAnswer.text], headersAfterMs: questionMsOf(engineAnswer.name) }, response, breakOff);
         const [scenario = {}] = scenarios.length > 1 ? scenarios.splice(0, 1) : scenarios;
         const refuse = scenario.refuse ?? (takesAnything ? null : dialect.refusalOf?.(body, request.url ?? ''));
@@ -140,10 +143,10 @@ export async function openLoopbackUpstream(dialect: UpstreamDialect): Promise<Re
   };
 }
 
-async function readBody(request: IncomingMessage): Promise<unknown> {
+async function readBody(request: IncomingMessage): Promise<string> {
   const pieces: Buffer[] = [];
   for await (const piece of request) pieces.push(piece);
-  return JSON.parse(Buffer.concat(pieces).toString('utf8'));
+  return Buffer.concat(pieces).toString('utf8');
 }
 
 async function play(dialect: UpstreamDialect, scenario: UpstreamScenario, response: ServerResponse, breakOff: () => void): Promise<void> {

@@ -9,7 +9,9 @@ import { addPart, emptyAnswer } from '#shared/surfaces/answer.ts';
 import { toCompletion } from '#shared/surfaces/chat-completions/completion.ts';
 import { chatCompletions } from '#shared/surfaces/chat-completions/surface.ts';
 import { surfaces } from '#shared/surfaces/surfaces.ts';
+import { parseExactly } from '../providers/exact-numbers.ts';
 import { AnswerStream, type StreamTarget } from './answer-stream.ts';
+import { echoBody } from './echo-body.ts';
 import { billOf } from './usage.ts';
 
 const head = { id: 'gen-1', created: 7, model: 'a/one', provider: 'East "1"' };
@@ -134,6 +136,13 @@ describe('the frames of a call', () => {
       { ...head, object: 'chat.completion.chunk', choices: [], debug: { echo_upstream_body: { model: 'm' } } },
       { ...head, provider: 'West', object: 'chat.completion.chunk', choices: [], debug: { echo_upstream_body: { model: 'm' } } },
     ]);
+  });
+
+  it('show the numbers of the upstream’s body as they are sent', () => {
+    const { writer, frames } = opened();
+    writer.debug(echoBody({ input: parseExactly('{"id":12345678901234567890,"list":[1.0]}') }));
+    const [frame] = readyFrames('gen-1', frames);
+    expect(frame?.kind !== 'body' && Buffer.from(frame?.sse ?? []).toString('utf8')).toContain('{"input":{"id":12345678901234567890,"list":[1.0]}}');
   });
 
   it('DESIGN 7: a token is sent as its text only, once a frame has carried its template', () => {

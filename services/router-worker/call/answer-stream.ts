@@ -5,6 +5,7 @@ import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import type { RouterMetadata } from '#shared/contracts/router/router-metadata.ts';
 import { type Answer, emptyAnswer } from '#shared/surfaces/answer.ts';
 import type { AnswerHead, PartWriter, Surface } from '#shared/surfaces/surface.ts';
+import { withoutMarks } from '../providers/exact-numbers.ts';
 
 /** Frames are kept for two minutes; a reader that resumes later needs the template, too. */
 const STATE_EVERY_MS = 30_000;
@@ -48,9 +49,9 @@ export class AnswerStream {
     this.#writer = this.#target.surface.partWriter(head, answer);
   }
 
-  /** Opens the stream; is no content. */
+  /** Opens the stream; is no content. Numbers are shown as they are sent. */
   debug(upstreamBody: unknown): void {
-    this.#publish(sseFrame('o', this.#address, this.#writer.debug(upstreamBody)));
+    this.#publish(sseFrame('o', this.#address, withoutMarks(this.#writer.debug(upstreamBody))));
   }
 
   /** One frame per batch. */

@@ -70,7 +70,7 @@ export interface ProviderAdapter {
    * @throws as `stream`
    */
   embed?(call: VectorCall, signal: CallSignal): Promise<Vectors>;
-  /** What `stream` would send, without credentials. */
+  /** What `stream` would send, without credentials. Its JSON is that of `exactJson`. */
   upstreamBody(call: UpstreamRequest): Record<string, unknown>;
 }
 

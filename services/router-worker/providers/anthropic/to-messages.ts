@@ -1,4 +1,5 @@
 import type { ChatMessage } from '#shared/contracts/router/chat-request.ts';
+import { parseExactly } from '../exact-numbers.ts';
 import type { Block, Message, TextBlock, ToolUseBlock } from './blocks.ts';
 import { textBlocks, toBlocks } from './to-blocks.ts';
 import { toThinkingBlocks } from './to-thinking-blocks.ts';
@@ -101,7 +102,7 @@ function idOf(id: string): string {
 function inputOf(text: string): Record<string, unknown> {
   if (text.trim() === '') return {};
   try {
-    const value: unknown = JSON.parse(text);
+    const value = parseExactly(text);
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : { value };
   } catch {
     return { arguments: text };

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { sseReader } from '#shared/http/sse-reader.ts';
+import { ODD_NUMBERS } from '../conformance/under-test.ts';
 import { ErrorEvent } from '../http-stream/error-event.ts';
 import { isTextDelta, readEvent } from './event.ts';
 import { MessageReader } from './to-parts.ts';
@@ -142,6 +143,24 @@ describe('an answer', () => {
     const whole = start(0, { type: 'tool_use', id: 'a', name: 'look', input: { at: 1 } });
     const { parts } = read([whole, end('tool_use')]);
     expect(parts[1]).toEqual({ type: 'tool-call-delta', index: 0, arguments: '{"at":1}' });
+  });
+
+  it('has the numbers of calls that came whole as they are written, in an event and in a whole body', () => {
+    const block = (type: string) => `{"type":"${type}","id":"a","name":"look","input":${ODD_NUMBERS}}`;
+    const streamed = (type: string) => read([`{"type":"content_block_start","index":0.0,"content_block":${block(type)}}`, stop(0)]).parts.at(-1);
+    expect(streamed('tool_use')).toEqual({ type: 'tool-call-delta', index: 0, arguments: ODD_NUMBERS });
+    expect(streamed('server_tool_use')).toEqual({ type: 'server-tool-call', id: 'a', name: 'look', arguments: ODD_NUMBERS });
+
+    const result = '{"type":"code_result","tool_use_id":"b","content":[{"input":1.0}]}';
+    const body = `{"type":"message","content":[${result},${block('tool_use')}],"stop_reason":"tool_use","usage":{"input_tokens":5.0,"output_tokens":5}}`;
+    expect(new MessageReader(null).readWhole(body)).toMatchObject([
+      { type: 'response-metadata' },
+      { type: 'server-tool-result', id: 'b', result: [{ input: 1 }] },
+      { type: 'tool-call-start' },
+      { type: 'tool-call-delta', index: 0, arguments: ODD_NUMBERS },
+      { type: 'finish' },
+      { type: 'usage', usage: { promptTokens: 5 } },
+    ]);
   });
 
   it('has as text the arguments of the tool that takes the answer', () => {

@@ -1,6 +1,7 @@
 import type { FinishReason } from '#shared/contracts/router/chat-completion.ts';
 import type { ProviderPart, ReasoningBlock } from '#shared/contracts/router/provider-part.ts';
 import type { SseEvent } from '#shared/http/sse-reader.ts';
+import { exactJson, type JsonPath, withExactNumbers } from '../exact-numbers.ts';
 import { ErrorEvent } from '../http-stream/error-event.ts';
 import type { EventReader } from '../http-stream/parts-of-body.ts';
 import {
@@ -19,6 +20,11 @@ import { toAnnotation } from './to-annotation.ts';
 import { ANTHROPIC_FORMAT } from './to-thinking-blocks.ts';
 import { UsageReader } from './usage-reader.ts';
 
+/** Of a block that starts, and of a whole answer. */
+const INPUTS: readonly JsonPath[] = [
+  ['"content_block"', '"input"'],
+  ['"content"', null, '"input"'],
+];
 /** Tool calls, thinking and texts of one answer. */
 const MAX_BLOCKS = 2_048;
 /** Of one block of text. */
@@ -64,7 +70,7 @@ export class MessageReader implements EventReader {
     const parts: ProviderPart[] = [];
     try {
       for (const { data } of events) {
-        if (data !== '') this.#readData(JSON.parse(data), parts);
+        if (data !== '') this.#readData(JSON.parse(data), data, parts);
       }
     } catch (error) {
       this.broken = error;
@@ -76,10 +82,10 @@ export class MessageReader implements EventReader {
   readWhole(body: string): ProviderPart[] {
     const parts: ProviderPart[] = [];
     try {
-      const value: unknown = JSON.parse(body);
+      const value = withExactNumbers(JSON.parse(body), body, INPUTS);
       const message = apiMessage.safeParse(value).data;
       // An error, or no answer at all.
-      if (message === undefined) this.#readData(value, parts);
+      if (message === undefined) this.#readData(value, body, parts);
       else this.#readMessage(message, parts);
     } catch (error) {
       this.broken = error;
@@ -88,12 +94,13 @@ export class MessageReader implements EventReader {
     return parts;
   }
 
-  #readData(value: unknown, parts: ProviderPart[]): void {
+  /** @param json of the value */
+  #readData(value: unknown, json: string, parts: ProviderPart[]): void {
     if (isTextDelta(value)) {
       this.#addText(value.delta.text, parts);
       return;
     }
-    const event = readEvent(value);
+    const event = readEvent(withExactNumbers(value, json, INPUTS));
     if (event !== null) this.#readEvent(event, parts);
   }
 
@@ -233,10 +240,10 @@ export class MessageReader implements EventReader {
       return;
     }
     if (open.kind === 'server-tool') {
-      this.#add({ type: 'server-tool-call', id: open.id, name: open.name, arguments: open.text || JSON.stringify(open.input) }, parts);
+      this.#add({ type: 'server-tool-call', id: open.id, name: open.name, arguments: open.text || exactJson(open.input) }, parts);
       return;
     }
-    if (!open.hasArguments) this.#addArguments(open, JSON.stringify(open.input), parts);
+    if (!open.hasArguments) this.#addArguments(open, exactJson(open.input), parts);
   }
 
   /** @param usage whose absence leaves that of the start without effect, as it lacks the answer's tokens */

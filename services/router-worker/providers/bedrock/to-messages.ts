@@ -1,6 +1,7 @@
 import type { ChatMessage } from '#shared/contracts/router/chat-request.ts';
 import type { ThinkingBlock } from '../anthropic/blocks.ts';
 import { toThinkingBlocks } from '../anthropic/to-thinking-blocks.ts';
+import { parseExactly } from '../exact-numbers.ts';
 import { type Block, type Marked, marked, type ReasoningContent, type TextBlock, type ToolUse } from './blocks.ts';
 import { MAX_NAME_CHARS, refusal, textBlocks, toContent } from './to-content.ts';
 
@@ -145,7 +146,7 @@ function idOf(id: string): string {
 function inputOf(text: string): Record<string, unknown> {
   if (text.trim() === '') return {};
   try {
-    const value: unknown = JSON.parse(text);
+    const value = parseExactly(text);
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : { value };
   } catch {
     return { arguments: text };

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { EventStreamCodec } from '@smithy/eventstream-codec';
 import { describe, expect, it } from 'vitest';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
+import { ODD_NUMBERS } from '../conformance/under-test.ts';
 import { ErrorEvent } from '../http-stream/error-event.ts';
 import { ConverseReader } from './to-parts.ts';
 
@@ -178,6 +179,20 @@ it('reads a whole answer', () => {
     { type: 'finish', reason: 'tool_calls' },
     { type: 'usage' },
   ]);
+});
+
+it('reads the numbers of calls in a whole answer as they are written', () => {
+  for (const answerTool of [null, 'look']) {
+    const reader = new ConverseReader({ answerTool, signsReasoning: true });
+    const block = `{"toolUse":{"toolUseId":"a","name":"look","input":${ODD_NUMBERS}}}`;
+    const parts = reader.readWhole(
+      `{"output":{"message":{"content":[{"text":"1.0"},${block}]}},"stopReason":"tool_use","usage":{"inputTokens":5.0,"outputTokens":5}}`,
+    );
+    expect(reader.broken).toBeNull();
+    expect(parts).toContainEqual(
+      answerTool === null ? { type: 'tool-call-delta', index: 0, arguments: ODD_NUMBERS } : { type: 'text-delta', text: ODD_NUMBERS },
+    );
+  }
 });
 
 it('refuses redacted reasoning that is longer than may be retained', () => {

@@ -1,6 +1,7 @@
 import type { FinishReason } from '#shared/contracts/router/chat-completion.ts';
 import type { ProviderPart, ProviderUsage, ReasoningBlock } from '#shared/contracts/router/provider-part.ts';
 import { ANTHROPIC_FORMAT } from '../anthropic/to-thinking-blocks.ts';
+import { exactJson, type JsonPath, withExactNumbers } from '../exact-numbers.ts';
 import { ErrorEvent } from '../http-stream/error-event.ts';
 import type { AnswerProgress } from '../http-stream.ts';
 import {
@@ -20,6 +21,8 @@ import { type Frame, FrameReader } from './frames.ts';
 
 /** Reasoning of models that don't sign it: nothing takes it back. */
 const UNSIGNED_FORMAT = 'unknown';
+/** Of a whole answer. */
+const INPUTS: readonly JsonPath[] = [['"output"', '"message"', '"content"', null, '"toolUse"', '"input"']];
 /** Tool calls and reasoning of one answer. */
 const MAX_BLOCKS = 2_048;
 /** Of one block of redacted reasoning, as base64: it is retained until it is complete. */
@@ -75,7 +78,7 @@ export class ConverseReader implements AnswerProgress {
   readWhole(body: string): ProviderPart[] {
     const parts: ProviderPart[] = [];
     try {
-      const { output, stopReason, ...rest } = converseAnswer.parse(JSON.parse(body));
+      const { output, stopReason, ...rest } = converseAnswer.parse(withExactNumbers(JSON.parse(body), body, INPUTS));
       for (const [index, block] of output.message.content.entries()) {
         this.#readBlock(index, block, parts);
         this.#close(index, parts);
@@ -140,7 +143,7 @@ export class ConverseReader implements AnswerProgress {
     }
     if (!toolUse) return;
     this.#openTool(index, toolUse, parts);
-    this.#addArguments(index, JSON.stringify(toolUse.input ?? {}), parts);
+    this.#addArguments(index, exactJson(toolUse.input ?? {}), parts);
   }
 
   #openTool(index: number, { toolUseId: id, name }: { toolUseId: string; name: string }, parts: ProviderPart[]): void {

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ChatMessage, ChatRequest, ChatTool } from '#shared/contracts/router/chat-request.ts';
+import { ODD_NUMBERS } from '../conformance/under-test.ts';
+import { exactJson } from '../exact-numbers.ts';
 import { bedrockTraits } from './model-traits.ts';
 import { toConversation } from './to-messages.ts';
 import { toRequest } from './to-request.ts';
@@ -32,6 +34,24 @@ const tool = (name: string, fields: object = {}): ChatTool => ({ type: 'function
 const spec = (name: string) => ({ toolSpec: { name, inputSchema: { json: { type: 'object', properties: {} } } } });
 const schema = { type: 'object', properties: { at: { type: 'integer' } } };
 const asked = { response_format: { type: 'json_schema' as const, json_schema: { name: 'place', schema } } };
+
+describe('the arguments of a call', () => {
+  const sent = (text: string) =>
+    exactJson(
+      messagesOf(hello, { role: 'assistant', content: null, tool_calls: [{ id: 'a', type: 'function', function: { name: 'look', arguments: text } }] }),
+    );
+
+  it('are sent with their numbers as they are written', () => {
+    expect(sent(ODD_NUMBERS)).toContain(`"input":${ODD_NUMBERS}}`);
+    expect(sent('12345678901234567890')).toContain('"input":{"value":12345678901234567890}}');
+    expect(sent('[1.0]')).toContain('"input":{"value":[1.0]}}');
+  });
+
+  it('are sent as a text where they are no JSON', () => {
+    expect(sent('{"id":12345678901234567890')).toContain(`"input":${JSON.stringify({ arguments: '{"id":12345678901234567890' })}}`);
+    expect(sent(' ')).toContain('"input":{}}');
+  });
+});
 
 describe('a conversation', () => {
   it('has the leading instructions apart, and later ones in the user’s turn', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type AdapterUnderTest, API_KEY } from './under-test.ts';
+import { type AdapterUnderTest, API_KEY, ODD_NUMBERS } from './under-test.ts';
 
 /** Some upstreams give summaries alone. */
 const REASONING = /^reasoning-(?:summary-)?delta$/;
@@ -55,6 +55,15 @@ export function plainAnswerCases(underTest: () => AdapterUnderTest): void {
       const argumentsOf = (index: number) => parts.map((part) => (part.type === 'tool-call-delta' && part.index === index ? part.arguments : '')).join('');
       expect([argumentsOf(0), argumentsOf(1)]).toEqual(['{"at":"a"}', '{}']);
       expect(parts.findLast((part) => part.type === 'finish')).toMatchObject({ reason: 'tool_calls' });
+    });
+
+    it('DESIGN 8: yields the numbers of tool calls as they are written, in whatever pieces they come', async () => {
+      for (const pieceBytes of [1, 7, 100_000]) {
+        const toolCalls = [{ id: 'call_a', name: 'look', arguments: [ODD_NUMBERS.slice(0, 12), ODD_NUMBERS.slice(12, 60), ODD_NUMBERS.slice(60)] }];
+        const { failure, parts } = await underTest().run({ text: [], toolCalls, finish: 'tool_calls', pieceBytes });
+        expect(failure).toBeNull();
+        expect(parts.map((part) => (part.type === 'tool-call-delta' ? part.arguments : '')).join('')).toBe(ODD_NUMBERS);
+      }
     });
 
     it('never yields an empty batch or an empty delta', async () => {

@@ -6,7 +6,7 @@ import { sizeOfMessages } from '#shared/prompts/text-size.ts';
 import { addPart, emptyAnswer } from '#shared/surfaces/answer.ts';
 import { detailOf } from '#shared/surfaces/chat-completions/reasoning-detail.ts';
 import { echoBody } from '../../call/echo-body.ts';
-import { type AdapterUnderTest, API_KEY, NEVER_ABORTED } from './under-test.ts';
+import { type AdapterUnderTest, API_KEY, NEVER_ABORTED, ODD_NUMBERS } from './under-test.ts';
 
 const NOTHING = { texts: [], images: [], calls: [], results: [], reasoning: [] };
 const SCHEMA = { type: 'object', properties: { at: { type: 'integer' } }, required: ['at'], additionalProperties: false };
@@ -80,6 +80,19 @@ export function requestCases(underTest: () => AdapterUnderTest): void {
           { id: 'call_b', text: 'two' },
         ],
       });
+    });
+
+    it('DESIGN 8: arrives with the numbers of tool calls and their results as they are written', async () => {
+      const messages: ChatMessage[] = [
+        hello,
+        { role: 'assistant', content: null, tool_calls: [toolCall('call_a', ODD_NUMBERS)] },
+        { role: 'tool', tool_call_id: 'call_a', content: ODD_NUMBERS },
+      ];
+      await underTest().sent({ tools: [look], messages });
+      const text = underTest().upstream.requests.at(-1)?.text ?? '';
+      // Either an object, or its JSON as a string.
+      expect(text.split(ODD_NUMBERS).length + text.split(JSON.stringify(ODD_NUMBERS)).length - 2).toBe(2);
+      expect(text).not.toContain('switchyard');
     });
 
     it('arrives with the schema of its answer', async () => {

@@ -43,7 +43,8 @@ export interface LoopbackUpstream {
   baseUrl: string;
   /** One per request; the last one repeats. */
   answer(...scenarios: UpstreamScenario[]): void;
-  readonly requests: readonly { body: unknown; headers: Readonly<Record<string, string | string[] | undefined>> }[];
+  /** `text`: the body as it came. */
+  readonly requests: readonly { body: unknown; text: string; headers: Readonly<Record<string, string | string[] | undefined>> }[];
   readonly connections: number;
   /** Requests closed by the client before the answer was complete. */
   readonly aborts: number;
@@ -87,6 +88,9 @@ export interface ConformanceTarget {
   /** @param baseUrl has no listener when the suite tries a dead upstream */
   openAdapter(options: { baseUrl: string; apiKey: string }): ProviderAdapter & { close(): Promise<void> };
 }
+
+/** Arguments with numbers that parsing and writing would change, inside of lists, too, and beside strings and keys that look like them. */
+export const ODD_NUMBERS = '{"id":12345678901234567890,"a\\"b:1.0":[-0,1.0,{"at":[[9007199254740993]]}],"huge":1e400,"text":"1.0, 12345678901234567890\\\\"}';
 
 export const API_KEY = 'sk-loopback-0123456789';
 /** For complete answers on a busy machine. */

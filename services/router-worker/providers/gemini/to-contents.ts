@@ -1,4 +1,5 @@
 import type { ChatMessage } from '#shared/contracts/router/chat-request.ts';
+import { parseExactly } from '../exact-numbers.ts';
 import { LOST_SIGNATURE, signaturesIn } from './signatures.ts';
 import { type RequestPart, toContentParts } from './to-content-parts.ts';
 
@@ -133,7 +134,7 @@ function named(parts: RequestPart[], name: string | undefined): RequestPart[] {
 
 function jsonOf(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseExactly(text);
   } catch {
     return undefined;
   }

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { sseReader } from '#shared/http/sse-reader.ts';
+import { ODD_NUMBERS } from '../conformance/under-test.ts';
 import { ErrorEvent } from '../http-stream/error-event.ts';
 import { geminiChunk, isTextChunk } from './chunk.ts';
 import { ChunkReader } from './to-parts.ts';
@@ -129,6 +130,16 @@ describe('an answer', () => {
     const parts = reader.readWhole(JSON.stringify([text('a'), chunk([{ text: 'b' }], 'STOP')]));
     expect(withoutMetadata(parts).map(({ type }) => type)).toEqual(['text-delta', 'text-delta', 'finish']);
     expect(reader).toMatchObject({ finished: true, ended: true });
+  });
+
+  it('has the numbers of calls as they are written, in an event, in a whole body and in a list', () => {
+    const counts = '"usageMetadata":{"promptTokenCount":1.0},"avgLogprobs":-0.12345678901234567';
+    const called = `{"args":{"id":1.0},"candidates":[{"index":0,"finishReason":"STOP","content":{"parts":[{"functionCall":{"name":"look","args":${ODD_NUMBERS}}}]}}],${counts}}`;
+    const whole = (body: string) => new ChunkReader(() => {}).readWhole(body);
+    for (const parts of [read(called).parts, whole(called), whole(`[${JSON.stringify(text('a'))},${called}]`)]) {
+      expect(parts.filter(({ type }) => type === 'tool-call-delta')).toEqual([{ type: 'tool-call-delta', index: 0, arguments: ODD_NUMBERS }]);
+      expect(parts.at(-1)).toMatchObject({ type: 'usage', usage: { promptTokens: 1 } });
+    }
   });
 
   it('is read alike by the quick check and by the schema', () => {

@@ -1,6 +1,7 @@
 import type { FinishReason, Logprobs } from '#shared/contracts/router/chat-completion.ts';
 import type { ProviderPart, ProviderUsage, ReasoningBlock } from '#shared/contracts/router/provider-part.ts';
 import type { SseEvent } from '#shared/http/sse-reader.ts';
+import { exactJson, type JsonPath, withExactNumbers } from '../exact-numbers.ts';
 import { ErrorEvent } from '../http-stream/error-event.ts';
 import type { EventReader } from '../http-stream/parts-of-body.ts';
 import { newCallId } from '../new-call-id.ts';
@@ -9,6 +10,10 @@ import { Citations } from './citations.ts';
 
 /** Of reasoning in answers: which dialect reads it when it is sent back. */
 export const GEMINI_FORMAT = 'google-gemini-v1';
+
+const ARGUMENTS_PATH: JsonPath = ['"candidates"', null, '"content"', '"parts"', null, '"functionCall"', '"args"'];
+/** Of a chunk, and of a list of them. */
+const ARGUMENTS: readonly JsonPath[] = [ARGUMENTS_PATH, [null, ...ARGUMENTS_PATH]];
 
 /** Receives the signature of a tool call, which many clients don't send back. */
 export type SignatureHandler = (callId: string, signature: string) => void;
@@ -44,7 +49,7 @@ export class ChunkReader implements EventReader {
   readEvents(events: readonly SseEvent[]): ProviderPart[] {
     const parts: ProviderPart[] = [];
     try {
-      for (const { data } of events) if (data !== '') this.#readValue(JSON.parse(data), parts);
+      for (const { data } of events) if (data !== '') this.#readData(data, parts);
     } catch (error) {
       this.broken = error;
     }
@@ -55,8 +60,8 @@ export class ChunkReader implements EventReader {
   readWhole(body: string): ProviderPart[] {
     const parts: ProviderPart[] = [];
     try {
-      const value: unknown = JSON.parse(body);
-      for (const chunk of Array.isArray(value) ? value : [value]) this.#readValue(chunk, parts);
+      const value = withExactNumbers(JSON.parse(body), body, ARGUMENTS);
+      for (const chunk of Array.isArray(value) ? value : [value]) this.#readChunk(geminiChunk.parse(chunk), parts);
     } catch (error) {
       this.broken = error;
     }
@@ -64,9 +69,10 @@ export class ChunkReader implements EventReader {
     return parts;
   }
 
-  #readValue(value: unknown, parts: ProviderPart[]): void {
+  #readData(data: string, parts: ProviderPart[]): void {
+    const value: unknown = JSON.parse(data);
     if (!this.#hasMetadata || !isTextChunk(value)) {
-      this.#readChunk(geminiChunk.parse(value), parts);
+      this.#readChunk(geminiChunk.parse(withExactNumbers(value, data, ARGUMENTS)), parts);
       return;
     }
     if (value.usageMetadata !== undefined) this.#usage = value.usageMetadata;
@@ -114,7 +120,7 @@ export class ChunkReader implements EventReader {
       callId = functionCall.id || newCallId();
       this.#thoughts = null;
       this.#add({ type: 'tool-call-start', index: this.#toolCalls, id: callId, name: functionCall.name }, parts);
-      this.#add({ type: 'tool-call-delta', index: this.#toolCalls, arguments: JSON.stringify(functionCall.args ?? {}) }, parts);
+      this.#add({ type: 'tool-call-delta', index: this.#toolCalls, arguments: exactJson(functionCall.args ?? {}) }, parts);
       this.#toolCalls += 1;
     }
     if (inlineData?.mimeType.startsWith('image/')) this.#add({ type: 'image', url: `data:${inlineData.mimeType};base64,${inlineData.data}` }, parts);

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ChatMessage, ChatRequest, ChatTool } from '#shared/contracts/router/chat-request.ts';
+import { ODD_NUMBERS } from '../conformance/under-test.ts';
+import { exactJson } from '../exact-numbers.ts';
 import { describeError } from './describe-error.ts';
 import { toRequest } from './to-request.ts';
 
@@ -14,6 +16,21 @@ const call = (id: string, text = '{"at":1}') => ({ id, type: 'function' as const
 const calling = (...ids: string[]): ChatMessage => ({ role: 'assistant', content: null, tool_calls: ids.map((id) => call(id)) });
 const result = (id: string, content: string): ChatMessage => ({ role: 'tool', tool_call_id: id, content });
 const tool = (name: string, fields: object = {}): ChatTool => ({ type: 'function', function: { name, ...fields } });
+
+describe('the arguments of a call and its result', () => {
+  const sent = (text: string) =>
+    exactJson(contentsOf([hello, { role: 'assistant', content: null, tool_calls: [call('a', text)] }, result('a', text)], { takesCallIds: false }));
+
+  it('are sent with their numbers as they are written', () => {
+    expect(sent(ODD_NUMBERS)).toContain(`"args":${ODD_NUMBERS}}`);
+    expect(sent(ODD_NUMBERS)).toContain(`"response":${ODD_NUMBERS}}`);
+  });
+
+  it.each(['{"id":12345678901234567890', '[12345678901234567890]', '1.0'])('are sent as a text where they are no object (%s)', (text) => {
+    expect(sent(text)).toContain(`"args":${JSON.stringify({ arguments: text })}}`);
+    expect(sent(text)).toContain(`"response":${JSON.stringify({ output: text })}}`);
+  });
+});
 
 describe('a conversation', () => {
   it('has the leading instructions apart, and later ones in the user’s turn', () => {

@@ -2,6 +2,7 @@ import type { Clock } from '#shared/clock.ts';
 import type { Deadlines } from '#shared/deadlines.ts';
 import type { HttpClient, HttpExchange } from '#shared/http/client.ts';
 import { bodyJson } from '#shared/prompts/deferred-messages.ts';
+import { exactJson, withoutMarks } from '../exact-numbers.ts';
 import { BoundedText } from './bounded-text.ts';
 import type { SilenceGuard } from './silence-guard.ts';
 import { type Refusal, toUnreachable, type Upstream } from './to-error.ts';
@@ -51,12 +52,13 @@ export async function beginExchange({ client, clock, upstream }: JsonSender, req
 
 /** Not async, and separate: the frame of its caller would keep the body's text until the upstream answers. */
 function post(client: HttpClient, { path, headers, body }: JsonRequest): HttpExchange {
-  return client.post(path, { headers: { ...OF_ALL, ...headers }, body: bodyJson(body) });
+  const json = bodyJson(body);
+  return client.post(path, { headers: { ...OF_ALL, ...headers }, body: typeof json === 'string' ? withoutMarks(json) : json });
 }
 
 /** Likewise separate. The time of the signature counts to that of the answer. */
 async function signedPost(client: HttpClient, request: JsonRequest, guard: SilenceGuard): Promise<HttpExchange> {
-  const body = JSON.stringify(request.body);
+  const body = exactJson(request.body);
   const signed = await request.sign?.(body);
   guard.throwIfOver();
   return client.post(request.path, { headers: { ...OF_ALL, ...request.headers, ...signed }, body });

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { sseReader } from '#shared/http/sse-reader.ts';
+import { ODD_NUMBERS } from '../conformance/under-test.ts';
 import { ErrorEvent } from '../http-stream/error-event.ts';
 import { PartReader } from './to-parts.ts';
 
@@ -306,6 +307,13 @@ describe('the dialects of upstreams', () => {
       { type: 'tool-call-start', index: 1, id: 'bbbbbbbbb', name: 'look' },
       { type: 'tool-call-delta', index: 1, arguments: '{"at":2}' },
     ]);
+  });
+
+  it.each(['delta', 'message'])('reads arguments that are an object with their numbers as they are written (%s)', (choice) => {
+    const call = `{"id":"a","function":{"name":"look","arguments":${ODD_NUMBERS}}}`;
+    const { parts } = read(`{"choices":[{"index":0.0,"${choice}":{"tool_calls":[${call}]}}],"usage":{"prompt_tokens":5.0,"completion_tokens":5}}`);
+    expect(callsIn(parts)).toEqual([['a', 'look', ODD_NUMBERS]]);
+    expect(parts.at(-1)).toMatchObject({ usage: { promptTokens: 5 } });
   });
 
   it('distinguishes parallel calls that all have index 0', async () => {

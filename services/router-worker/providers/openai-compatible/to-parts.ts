@@ -1,6 +1,7 @@
 import type { FinishReason, Logprobs } from '#shared/contracts/router/chat-completion.ts';
 import type { ProviderPart, ResponseMetadata } from '#shared/contracts/router/provider-part.ts';
 import type { SseEvent } from '#shared/http/sse-reader.ts';
+import { exactJson, type JsonPath, withExactNumbers } from '../exact-numbers.ts';
 import { ErrorEvent } from '../http-stream/error-event.ts';
 import type { EventReader } from '../http-stream/parts-of-body.ts';
 import { errorIn } from '../http-stream/to-error.ts';
@@ -11,6 +12,8 @@ import { type UpstreamChunk, type UpstreamDelta, type UpstreamLogprobs, type Ups
 import { isPlainChunk } from './plain-chunk.ts';
 import { toUsage } from './to-usage.ts';
 
+/** Some upstreams send objects in place of their JSON. */
+const ARGUMENTS: readonly JsonPath[] = ['"delta"', '"message"'].map((choice) => ['"choices"', null, choice, '"tool_calls"', null, '"function"', '"arguments"']);
 const MAX_TOOL_CALLS = 512;
 /** Arguments buffered for a call without a name yet. */
 const MAX_BUFFERED_CHARS = 1024 * 1024;
@@ -100,7 +103,7 @@ export class PartReader implements EventReader {
 
   #readChunk(data: string, parts: ProviderPart[]): void {
     const value: unknown = JSON.parse(data);
-    this.#read(isPlainChunk(value) ? value : upstreamChunk.parse(value), parts);
+    this.#read(isPlainChunk(value) ? value : upstreamChunk.parse(withExactNumbers(value, data, ARGUMENTS)), parts);
   }
 
   #read(chunk: UpstreamChunk, parts: ProviderPart[]): void {
@@ -178,7 +181,7 @@ export class PartReader implements EventReader {
 
   #readToolCall({ index, id, function: called }: UpstreamToolCall, parts: ProviderPart[]): void {
     const given = called?.arguments ?? '';
-    const text = typeof given === 'string' ? given : JSON.stringify(given);
+    const text = typeof given === 'string' ? given : exactJson(given);
     const call = this.#callOf({ index: index ?? null, id: id || null, name: called?.name || null, text });
     if (call.name !== null && call.index === NOT_STARTED) {
       call.index = this.#named;
