@@ -71,6 +71,24 @@ describe('a call whose configuration is not known', () => {
     expect(await hashOf(waiting)).toBe('third');
   });
 
+  it('does not wait for an endpoint that takes files, as the router reads PDFs, unless the call has this switched off', async () => {
+    const { living, deps } = worker('one');
+    const text = setupWith('second', 'one');
+    for (const model of text.catalogue.names.models) for (const endpoint of model.endpoints) endpoint.modalities = [];
+    living.replace(text);
+    const file = { type: 'file', file: { file_data: 'data:application/pdf;base64,AAAA' } };
+    const asking = (plugins: object[]) => ({
+      ...callOf('one', 'third'),
+      request: { model: 'acme/one', messages: [{ role: 'user', content: [file] }], plugins },
+    });
+    expect(setupOf(asking([]) as unknown as RouterCall, new RunningItem(1), deps)).toMatchObject({ hash: 'second' });
+    const running = new RunningItem(1);
+    const waiting = setupOf(asking([{ id: 'file-parser', enabled: false }]) as unknown as RouterCall, running, deps);
+    expect(waiting).toBeInstanceOf(Promise);
+    running.end('cancelled');
+    await waiting;
+  });
+
   it('is given back when the reload does not come in time, and in the end left to the current one', async () => {
     const { deps, lines } = worker('one');
     const hurried = { ...deps, waitsMs: [1] };

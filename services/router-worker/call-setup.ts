@@ -2,9 +2,9 @@ import type { RouterCall } from '#bus/messages/router.ts';
 import { pauseFor } from '#bus/pause.ts';
 import type { RunningItem } from '#services/work/running-items.ts';
 import { refuseUnconfigured } from '#shared/config/refuse-unconfigured.ts';
-import { withSuffixEffects } from '#shared/config/suffix-effects.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { candidatesFor } from './call/candidates.ts';
+import { askedOf } from './call/choice.ts';
 import { configuredSpeeds } from './call/health-view.ts';
 import { withoutReadFiles } from './pipeline/files/file-items.ts';
 import type { RouterSetup } from './router-setup.ts';
@@ -65,7 +65,7 @@ function isServable(call: RouterCall, { catalogue, engines }: RouterSetup): bool
   const { callId, keyId, maxTokens, reserved, embedding } = call;
   const circumstances = { catalogue, rules: catalogue.rules.of(keyId), health: configuredSpeeds, stickyTo: null, seed: callId };
   try {
-    const request = withSuffixEffects(call.request, embedding === undefined ? 'chat' : 'vectors', catalogue.names);
+    const request = askedOf(call, catalogue);
     refuseUnconfigured(request, engines);
     return candidatesFor({ request: withoutReadFiles(request), maxTokens, reserved, embedding }, circumstances).candidates.length > 0;
   } catch {

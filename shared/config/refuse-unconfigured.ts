@@ -1,7 +1,7 @@
-import { BUILT_IN_PARSERS } from '../contracts/router/asked-parsing.ts';
 import type { ChatRequest } from '../contracts/router/chat-request.ts';
 import { isEnabled } from '../contracts/router/plugins.ts';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
+import { BUILT_IN_PARSERS } from '../prompts/asked-parsing.ts';
 
 /** Which plugins have an engine: settings of the configuration, or the engines themselves. */
 export interface ConfiguredEngines {

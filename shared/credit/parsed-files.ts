@@ -1,5 +1,5 @@
-import { askedParsing } from '../contracts/router/asked-parsing.ts';
 import type { ChatRequest } from '../contracts/router/chat-request.ts';
+import { askedParsing } from '../prompts/asked-parsing.ts';
 import { nanoOfUsd } from './nano-usd.ts';
 
 /** Of one file. */

@@ -118,11 +118,14 @@ it('includes the reading of files: the marks around their text, the price of all
   const engine = (name: string) => [{ id: 'file-parser' as const, pdf: { engine: name } }];
   const inside = file('data:application/pdf;base64,AA');
   const away = file('https://a.example/a.pdf');
-  const plain = amount([inside], []);
+  const off = [{ id: 'file-parser' as const, enabled: false }];
+  const plain = amount([inside], off);
   const marks = 50 * 1_000;
   expect(amount([inside], engine('pdf-text')) - plain).toBe(marks);
-  expect(amount([inside, inside], engine('acme-ocr')) - amount([inside, inside], [])).toBe(2 * (500 * 1_000_000 + marks));
+  expect(amount([inside, inside], engine('acme-ocr')) - amount([inside, inside], off)).toBe(2 * (500 * 1_000_000 + marks));
   expect(amount([inside], engine('other-ocr')) - plain).toBe(marks);
   expect(amount([inside], engine('acme-ocr'), { images: 'images' }) - amount([inside], engine('acme-ocr'))).toBe(8 * 2_000 * 1_000);
-  expect(amount([away], engine('pdf-text')) - amount([away], [])).toBe(25_000 * 1_000 + marks);
+  expect(amount([away], engine('pdf-text')) - amount([away], off)).toBe(25_000 * 1_000 + marks);
+  // Also of a request that does not name the plugin.
+  expect([amount([inside], []), amount([away], [])]).toEqual([amount([inside], engine('pdf-text')), amount([away], engine('pdf-text'))]);
 });

@@ -11,6 +11,7 @@ import type { PluginEngines } from '../pipeline/engines.ts';
 import { reportIgnored } from '../pipeline/ignored-plugins.ts';
 import { type Pipeline, pipelineFor, stagedCall, transformedAnswer } from '../pipeline/pipeline.ts';
 import type { FileTools, Stage, StagedCall } from '../pipeline/stage.ts';
+import { reportOnce, withOneSearch } from '../pipeline/staged-again.ts';
 import { stages as allStages } from '../pipeline/stages.ts';
 import type { PlatformCalls } from '../platform/platform-calls.ts';
 import type { Attempted, CallObserver, RunDeps } from './attempt.ts';
@@ -21,9 +22,10 @@ import { noProvider } from './decision.ts';
 import type { CallResult, Ending, Execution } from './execution.ts';
 import { responseWriterFor } from './response-writer.ts';
 import { RoutingReport } from './routing-report.ts';
-import { type CallOutcome, runCall } from './run-call.ts';
+import { type CallOutcome, type CallPlan, runCall } from './run-call.ts';
 import { stageContextOf } from './stage-context.ts';
 import type { StickyEndpoints } from './sticky-endpoints.ts';
+import { type Tried, type UnreadCall, untried, withFilesRead } from './unread-files.ts';
 import { type AddedUse, type Bill, billOf } from './usage.ts';
 
 /** What readers have of a call whose worker died. */
@@ -122,6 +124,9 @@ function endingOf(outcome: StagedOutcome, last: Attempted | null): Ending {
   return { how: outcome.type, answer, bill: billOf(answer, candidate.request, candidate.endpoint.prices, outcome.type, added), ...searched };
 }
 
+/** What attempts need of the pipeline. `unread`: absent where all endpoints get the request as it is. */
+type Passed = Pick<Pipeline, 'parts'> & { unread?: Pick<UnreadCall, 'asked' | 'restage' | 'partTransforms'> };
+
 /** A streamed answer is published by its end, so the answer transforms have the others alone. @param files gets what is read @throws, or rejects, as its stages do */
 function runPipeline(execution: Execution, files: FileAnnotation[], observer: CallObserver, deps: ExecuteDeps): Promise<StagedOutcome> {
   const { call } = execution;
@@ -142,31 +147,56 @@ async function runTransformed(
   deps: ExecuteDeps,
 ): Promise<StagedOutcome> {
   const { call, signal, staged } = execution;
-  const ready = await stagedOf(asked, pipeline, files, execution, deps);
-  const { request, annotations, search, costNano } = ready;
+  const stage = stagesOf(asked, pipeline, files, execution, deps);
+  let ready = await stage();
+  const { annotations } = ready;
+  const restage = async (tried: Tried) => {
+    ready = await stage(tried);
+    return ready;
+  };
   const parts = annotations.length === 0 ? pipeline.parts : [...pipeline.parts, annotationsBehind(annotations)];
-  const outcome = await runStaged(ready, { ...pipeline, parts }, execution, observer, deps);
+  const unread = ready.hasUnreadFiles ? { unread: { asked, restage, partTransforms: pipeline.parts } } : {};
+  const outcome = await runStaged(ready, { parts, ...unread }, execution, observer, deps);
+  const { request, search, costNano } = ready;
   const added = { search, costNano };
   if (outcome.type !== 'completed' || call.want === 'frames') return { ...outcome, added };
   return { ...outcome, added, answer: await transformedAnswer(pipeline.answer, outcome.answer, { request, signal, report: staged }) };
 }
 
-function stagedOf(asked: ChatRequest, pipeline: Pipeline, files: FileAnnotation[], execution: Execution, deps: ExecuteDeps): Promise<StagedCall> {
-  const { signal, nowMs, staged: report } = execution;
-  const candidatesOf = (request: ChatRequest) => choiceOf({ request }, null, execution.call, deps).candidates;
-  const context = stageContextOf({ signal, nowMs, report, candidatesOf, fileRead: (annotation) => files.push(annotation) }, deps);
-  refuseUnconfigured(asked, context.engines);
-  if (execution.call.embedding !== undefined) refuseUnreadTokens(asked, execution.call.embedding);
-  return stagedCall(pipeline.request, asked, context);
+/**
+ * Stages a call, also again for the endpoints that it was not tried at: these get the text of its files. What the router has searched for is then not searched
+ * for again, and what was reported not reported again.
+ */
+function stagesOf(
+  asked: ChatRequest,
+  { request: stages }: Pipeline,
+  files: FileAnnotation[],
+  execution: Execution,
+  deps: ExecuteDeps,
+): (tried?: Tried) => Promise<StagedCall> {
+  const { call, signal, nowMs, staged } = execution;
+  const engines = deps.engines === undefined ? undefined : withOneSearch(deps.engines);
+  const report = staged && reportOnce(staged);
+  return (tried) => {
+    const candidatesOf = (request: ChatRequest) => {
+      const choice = choiceOf({ request }, null, call, deps);
+      return tried === undefined ? choice.candidates : untried(choice, tried).candidates;
+    };
+    const fileRead = (annotation: FileAnnotation) => files.push(annotation);
+    const context = stageContextOf({ signal, nowMs, report, candidatesOf, fileRead, readsFiles: tried !== undefined }, { ...deps, engines });
+    refuseUnconfigured(asked, context.engines);
+    if (call.embedding !== undefined) refuseUnreadTokens(asked, call.embedding);
+    return stagedCall(stages, asked, context);
+  };
 }
 
 /** A call that may be bound to the endpoint of those before it waits for what the cache says; all others are begun at once. @throws as `runDecided` does */
-function runStaged(staged: Decided, pipeline: Pipeline, execution: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<CallOutcome> {
+function runStaged(staged: Decided, passed: Passed, execution: Execution, observer: CallObserver, deps: ExecuteDeps): Promise<CallOutcome> {
   const { catalogue, sticky } = deps;
   const conversation = sticky === undefined ? null : conversationOf(execution.call, staged.request, catalogue);
-  if (sticky === undefined || conversation === null) return runDecided(staged, null, pipeline, execution, observer, deps);
+  if (sticky === undefined || conversation === null) return runDecided(staged, null, passed, execution, observer, deps);
   const run = async (stickyTo: string | null) => {
-    const outcome = await runDecided(staged, stickyTo, pipeline, execution, observer, deps);
+    const outcome = await runDecided(staged, stickyTo, passed, execution, observer, deps);
     if (outcome.type === 'completed') sticky.served(conversation, outcome.candidate, outcome.answer);
     return outcome;
   };
@@ -178,7 +208,7 @@ function runStaged(staged: Decided, pipeline: Pipeline, execution: Execution, ob
 function runDecided(
   staged: Decided,
   stickyTo: string | null,
-  { parts }: Pipeline,
+  { parts, unread }: Passed,
   execution: Execution,
   observer: CallObserver,
   deps: ExecuteDeps,
@@ -187,7 +217,9 @@ function runDecided(
   execution.decided?.(choice);
   const { candidates, decision } = choice;
   if (candidates.length === 0) throw noProvider(decision);
-  return runCall({ candidates, partTransforms: parts, log: execution.log ?? deps.log }, observer, execution.signal, deps);
+  const plan: CallPlan = { candidates, partTransforms: parts, log: execution.log ?? deps.log };
+  if (unread !== undefined) plan.more = (remainingOf) => withFilesRead({ ...unread, first: choice, stickyTo }, remainingOf, execution, deps);
+  return runCall(plan, observer, execution.signal, deps);
 }
 
 /** Ends a call with an error without executing it. @param shown null: readers have nothing of it @throws what `ending` rejects with */

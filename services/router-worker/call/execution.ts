@@ -44,7 +44,10 @@ export interface Execution {
   nowMs: number;
   /** With the ids of the call; absent: that of the worker. */
   log?: Log;
-  /** Called once, before the first attempt; not for a request that no decision was made about. */
+  /**
+   * Called before the first attempt; not for a request that no decision was made about. Again, with the first candidates and the others, before a call whose
+   * files were left to endpoints goes to those that take none.
+   */
   decided?(choice: Choice): void;
   /** Called per plugin that applies, once its end is known. Absent: the caller does not want to know. */
   staged?: PipelineReport;

@@ -10,6 +10,11 @@ type FallBack =
   /** Every endpoint of this model would fail alike. */
   | 'next-model';
 
+export interface CandidateFailure {
+  code: ErrorCode;
+  candidate: Candidate;
+}
+
 /** A model that refuses a request does so at all endpoints; another model may accept it. */
 function fallBackAfter(code: ErrorCode): FallBack {
   switch (code) {
@@ -27,6 +32,12 @@ function fallBackAfter(code: ErrorCode): FallBack {
 /** Whether the same endpoint may be tried once more: no connection came to be, or an idle one was closed by the upstream, which is no failure of it. */
 export function isRepeated(error: unknown): boolean {
   return failureOf(error).details.connection !== undefined;
+}
+
+/** Which candidates are tried with another, smaller form of the request, such as the text of its files: its size says nothing of that. */
+export function remainingForSmaller(failures: readonly CandidateFailure[], candidates: readonly Candidate[]): readonly Candidate[] {
+  const alike = failures.filter(({ code }) => code !== 'request.too_large' && code !== 'router.context_length');
+  return alike.reduce((left, { code, candidate }) => remainingAfter(code, candidate, left), candidates);
 }
 
 /** Which of the candidates behind a failed one are tried. */

@@ -12,7 +12,7 @@ import { stages } from '../pipeline/stages.ts';
 import type { ProviderAdapter } from '../providers/provider.ts';
 import type { Candidate } from './candidates.ts';
 import { Health } from './health/health.ts';
-import { type CallOutcome, runCall } from './run-call.ts';
+import { type CallOutcome, type CallPlan, runCall } from './run-call.ts';
 import { chosenCandidates } from './test-support/chosen.ts';
 import { VectorBudget } from './vector-budget.ts';
 
@@ -61,12 +61,14 @@ interface RunOptions {
   request?: Partial<ChatRequest>;
   retainsAnswer?: boolean;
   maxTextChars?: number;
+  /** Ids of endpoints that are tried after all others. */
+  later?: string[];
 }
 
 /** Runs a call over scripted providers; one list of steps per attempt. */
 async function run(
   script: Record<string, Deed[][]>,
-  { abort = new AbortController(), contexts = {}, abortOn = '', request = {}, retainsAnswer = true, maxTextChars }: RunOptions = {},
+  { abort = new AbortController(), contexts = {}, abortOn = '', request = {}, retainsAnswer = true, maxTextChars, later = [] }: RunOptions = {},
 ): Promise<Run> {
   const config = configOf(Object.keys(script), contexts);
   const tries = copyOf(script);
@@ -91,7 +93,8 @@ async function run(
   const note = (_: unknown, message: string) => void logged.push(message);
   const log: Log = { trace: note, debug: note, info: note, warn: note, error: (_, message) => void logged.push(`error: ${message}`) };
   const models = config.models.map(({ id }) => id);
-  const candidates = candidatesOf(config, { models, ...request });
+  const all = candidatesOf(config, { models, ...request });
+  const candidates = all.filter(({ id }) => !later.includes(id));
   const { parts: partTransforms } = pipelineFor({ messages: [], ...request }, stages);
   const observer = {
     retainsAnswer,
@@ -106,7 +109,11 @@ async function run(
   const metrics = openMetrics();
   const health = new Health({ clock: systemClock, log: silentLog, metrics: noMetrics });
   const deps = { adapters, timeouts: { connectMs: 1, firstTokenMs: 1, idleMs: 1 }, vectorBudget: new VectorBudget(), health, log, metrics };
-  const outcome = await runCall({ candidates, partTransforms }, observer, abort.signal, deps);
+  const more: CallPlan['more'] = async (remainingOf) => {
+    const left = remainingOf(all.filter(({ id }) => later.includes(id)));
+    return left.length === 0 ? null : { candidates: left, partTransforms };
+  };
+  const outcome = await runCall({ candidates, partTransforms, ...(later.length > 0 && { more }) }, observer, abort.signal, deps);
   const samples = (await metrics.text()).split('\n').filter((line) => line.startsWith('switchyard_upstream_attempts_total{'));
   const attempts = samples.map((line) => line.replace('switchyard_upstream_attempts_total', ''));
   return { outcome, asked, shown, logged, attempts };
@@ -185,6 +192,27 @@ describe('fallback', () => {
     const { outcome, asked } = await run({ 'm/a@east': [[failing('router.provider_refused')]], 'm/a@west': [well], 'n/b@west': [[refused]] });
     expect(outcome).toMatchObject({ type: 'failed', error: { details: { status: 422 } }, candidate: { model: { id: 'n/b' } } });
     expect(asked).toEqual(['m/a@east', 'n/b@west']);
+  });
+
+  it('asks those that get a smaller form of the request once all others have failed, also after one that is too large', async () => {
+    const script = { 'm/a@east': [[failing('request.too_large')]], 'm/a@west': [[unavailable()]], 'n/b@east': [[unavailable()]], 'm/a@north': [well] };
+    const { outcome, asked } = await run(script, { later: ['m/a@north', 'm/a@west'] });
+    expect(outcome).toMatchObject({ type: 'completed', candidate: { provider: { slug: 'north' } }, answer: { text: 'hello' } });
+    expect(asked).toEqual(['m/a@east', 'n/b@east', 'm/a@west', 'm/a@north']);
+  });
+
+  it.each<[string, Deed[]]>([
+    ['content', [[say('a')], unavailable()]],
+    ['a refusal', [failing('router.provider_refused')]],
+  ])('asks none of them of that model after %s', async (_, deeds) => {
+    const { outcome, asked } = await run({ 'm/a@east': [deeds], 'm/a@west': [well] }, { later: ['m/a@west'] });
+    expect([outcome.type, asked]).toEqual(['failed', ['m/a@east']]);
+  });
+
+  it('makes no more attempts with them than without', async () => {
+    const places = Array.from({ length: 10 }, (_, at) => `m/a@p${at}`);
+    const { asked } = await run(Object.fromEntries(places.map((place) => [place, [[unavailable()]]])), { later: places.slice(5) });
+    expect(asked).toEqual(places.slice(0, 8));
   });
 
   it('calls only larger contexts, or other models, after a prompt that is too long', async () => {

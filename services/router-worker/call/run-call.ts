@@ -7,16 +7,25 @@ import type { PartTransform } from '../pipeline/stage.ts';
 import { type Attempt, type Attempting, beginAttempt, type CallObserver, endAttempt, type RunDeps, runAttempt } from './attempt.ts';
 import type { Candidate } from './candidates.ts';
 import { failureReason } from './failure-reason.ts';
-import { isRepeated, remainingAfter } from './fall-back.ts';
+import { type CandidateFailure, isRepeated, remainingAfter, remainingForSmaller } from './fall-back.ts';
 import { type Hedge, hedgeOf, runRace } from './hedge.ts';
 
 /** Over all candidates; bounds the caller's wait for an error. */
 const MAX_ATTEMPTS = 8;
 
-/** What is tried, best first, and what each attempt's parts pass through. */
-export interface CallPlan {
+/** Candidates, best first, and what each attempt's parts pass through. */
+export interface MoreToTry {
   candidates: readonly Candidate[];
   partTransforms: readonly PartTransform[];
+}
+
+/** What is tried. */
+export interface CallPlan extends MoreToTry {
+  /**
+   * What is tried with a smaller form of the request once all candidates have failed without content, and attempts are left. Called once, with a function that
+   * leaves out what would fail alike. Absent, or null: nothing. Never rejects.
+   */
+  more?: (remainingOf: (candidates: readonly Candidate[]) => readonly Candidate[]) => Promise<MoreToTry | null>;
   /** With the ids of the call; absent: that of the worker. */
   log?: Log;
 }
@@ -34,15 +43,26 @@ export type CallOutcome =
  */
 export async function runCall(plan: CallPlan, observer: CallObserver, signal: CallSignal, deps: RunDeps): Promise<CallOutcome> {
   const { candidates, partTransforms, log = deps.log } = plan;
+  let { more } = plan;
+  const failures: CandidateFailure[] = [];
   const previousErrors: PreviousError[] = [];
-  const attempting: Attempting = { observer, partTransforms, commits: () => true };
+  let attempting: Attempting = { observer, partTransforms, commits: () => true };
   let outcome: CallOutcome = { type: 'aborted', candidate: null, partial: null, previousErrors };
   let queue: readonly Candidate[] = candidates;
   let hasRepeated = false;
   let hasHedged = false;
   for (let made = 0; made < MAX_ATTEMPTS; ) {
     const [candidate] = queue;
-    if (candidate === undefined) break;
+    if (candidate === undefined) {
+      if (more === undefined) break;
+      const next: MoreToTry | null = await more((all) => remainingForSmaller(failures, all));
+      more = undefined;
+      if (signal.aborted) return { type: 'aborted', candidate: outcome.candidate, partial: null, previousErrors };
+      if (next === null) break;
+      queue = next.candidates;
+      attempting = { ...attempting, partTransforms: next.partTransforms };
+      continue;
+    }
     const rest = queue.slice(1);
     if (signal.aborted) return { type: 'aborted', candidate, partial: null, previousErrors };
     const hedge: Hedge | null = hasHedged ? null : hedgeOf(candidate, rest, deps.health);
@@ -66,7 +86,9 @@ export async function runCall(plan: CallPlan, observer: CallObserver, signal: Ca
       const failure = report(tried.error, tried.candidate, made, log);
       outcome = { type: 'failed', error: tried.error, candidate: tried.candidate, partial, previousErrors: [...previousErrors] };
       if (partial === null) previousErrors.push(previousErrorOf(tried.error, tried.candidate.provider.name, tried.candidate.model.id));
-      if (!mayRepeat) queue = remainingAfter(failure.code, tried.candidate, queue);
+      if (mayRepeat) continue;
+      failures.push({ code: failure.code, candidate: tried.candidate });
+      queue = remainingAfter(failure.code, tried.candidate, queue);
     }
     if (partial !== null) return outcome;
     hasRepeated ||= mayRepeat;

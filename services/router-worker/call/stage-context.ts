@@ -8,12 +8,12 @@ import { searchesByItself } from './native-search.ts';
 interface ContextDeps {
   catalogue: Catalogue;
   /** Absent: no plugin is configured. */
-  engines?: PluginEngines;
+  engines?: PluginEngines | undefined;
   /** Absent: files can't be read. */
   files?: FileTools;
 }
 
-type OfCall = Pick<StageContext, 'signal' | 'nowMs' | 'candidatesOf' | 'fileRead' | 'report'>;
+type OfCall = Pick<StageContext, 'signal' | 'nowMs' | 'candidatesOf' | 'readsFiles' | 'fileRead' | 'report'>;
 
 /** What the stages of a call have beside it. */
 export function stageContextOf(call: OfCall, { catalogue, engines = noEngines, files }: ContextDeps): StageContext {

@@ -1,9 +1,9 @@
-import { type AskedParsing, askedParsing, BUILT_IN_PARSERS } from '#shared/contracts/router/asked-parsing.ts';
 import type { FileAnnotation } from '#shared/contracts/router/chat-completion.ts';
 import { usdOfNano } from '#shared/credit/nano-usd.ts';
 import { MAX_FILE_PAGES } from '#shared/credit/parsed-files.ts';
 import type { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { failPoint } from '#shared/fail-points.ts';
+import { type AskedParsing, askedParsing, BUILT_IN_PARSERS } from '#shared/prompts/asked-parsing.ts';
 import type { CallSignal } from '../call-signal.ts';
 import { unavailable } from './engine-client.ts';
 import { bytesOf, type FileBytes, invalidFile, tooLarge } from './files/file-bytes.ts';
@@ -21,7 +21,8 @@ const NO_TEXT = '(The file has no text that could be read.)';
 
 /**
  * Puts the text of PDFs in their place. Without an engine in the request the endpoint that would be tried first decides: one that reads PDFs gets them as they
- * are. What an earlier answer of the conversation has read is not read again.
+ * are, and so do all others that take files; their text is for those that are tried after these. What an earlier answer of the conversation has read is not
+ * read again.
  */
 export const fileParser: PluginStage = {
   request: async (staged, context) => {
@@ -29,14 +30,19 @@ export const fileParser: PluginStage = {
     if (asked === null) return staged;
     const items = pdfItemsIn(staged.request);
     if (items.length === 0) return staged;
-    const param = `plugins[${asked.at}].pdf.engine`;
-    if (asked.engine === 'native' && !context.takesFiles(staged.request)) throw invalidFile(param, 'is "native", and no endpoint of the models takes files');
-    if (asked.engine === 'native' || (asked.engine === null && context.candidatesOf(staged.request)[0]?.readsPdf === true)) {
+    const isNative = asked.engine === 'native';
+    if (isNative && !context.takesFiles(staged.request)) {
+      throw invalidFile(`plugins[${asked.at}].pdf.engine`, 'is "native", and no endpoint of the models takes files');
+    }
+    if (isNative || (asked.engine === null && context.readsFiles !== true && context.candidatesOf(staged.request)[0]?.readsPdf === true)) {
       context.report?.({ type: 'plugin', name: 'file-parser', summary: 'left to the endpoint', data: { engine: 'native', files: items.length } });
-      return staged;
+      return { ...staged, hasUnreadFiles: !isNative };
     }
     if (items.length > MAX_FILES) throw invalidFile('messages', `have more than ${MAX_FILES} PDFs`);
-    if (context.files === null) throw unavailable('pdf-text', 'it is not there');
+    if (context.files === null) {
+      if (asked.at === null) return staged;
+      throw unavailable('pdf-text', 'it is not there');
+    }
     return await parsed(staged, items, readerFor(asked, context.files, context), context); // no fail point: inside
   },
 };
@@ -51,18 +57,20 @@ interface Reading {
 
 interface FileReader {
   engine: string;
+  /** Whether a file at an address that is no PDF is refused: the request asks for its text. Else it stays as it is. */
+  refusesOthers: boolean;
   getter: FileTools['getter'];
   /** @throws `request.invalid` or `request.too_large` naming the file, `router.plugin_unavailable`; the signal's reason */
   read(file: FileBytes, path: string): Promise<Reading>;
 }
 
-function readerFor({ engine }: AskedParsing, { texts, getter }: FileTools, { engines: { ocr }, signal }: StageContext): FileReader {
+function readerFor({ at, engine }: AskedParsing, { texts, getter }: FileTools, { engines: { ocr }, signal }: StageContext): FileReader {
   if (engine === null || BUILT_IN_PARSERS.has(engine))
     // no fail point: caller
-    return { engine: 'pdf-text', getter, read: async ({ bytes }, path) => textOf(await texts.read(bytes, signal), path) };
+    return { engine: 'pdf-text', refusesOthers: at !== null, getter, read: async ({ bytes }, path) => textOf(await texts.read(bytes, signal), path) };
   // Checked before: a call never passes for lack of an engine.
   if (ocr === null || ocr.name !== engine) throw unavailable(engine, 'it is not configured');
-  return { engine, getter, read: ({ bytes }, path) => recognised(ocr, bytes, path, signal) };
+  return { engine, refusesOthers: true, getter, read: ({ bytes }, path) => recognised(ocr, bytes, path, signal) };
 }
 
 async function parsed(staged: StagedCall, items: readonly PdfItem[], reader: FileReader, context: StageContext): Promise<StagedCall> {
@@ -75,6 +83,10 @@ async function parsed(staged: StagedCall, items: readonly PdfItem[], reader: Fil
   // One after the other: a call holds one file's bytes, and takes one turn.
   for (const item of items) {
     const file = await bytesOf(item, reader.getter, context.signal); // no fail point: reads
+    if ('refusal' in file) {
+      if (reader.refusesOthers) throw file.refusal;
+      continue;
+    }
     let annotation = known.get(file.hash);
     if (annotation === undefined) {
       const reading = await reader.read(file, item.path);
@@ -99,8 +111,8 @@ async function parsed(staged: StagedCall, items: readonly PdfItem[], reader: Fil
   context.report?.({
     type: 'plugin',
     name: 'file-parser',
-    summary: `files=${items.length}`,
-    data: { engine: reader.engine, files: items.length, read: read.length },
+    summary: `files=${replacements.size}`,
+    data: { engine: reader.engine, files: replacements.size, read: read.length },
     ...(costNano > 0 && { cost_usd: usdOfNano(costNano) }),
   });
   const placed = readableItems(staged, replacements, context);

@@ -26,7 +26,7 @@ export function pipelineFor(request: ChatRequest, stages: readonly Stage[]): Pip
 
 /** @throws what a stage throws */
 export async function stagedCall(stages: readonly RequestStage[], request: ChatRequest, context: StageContext): Promise<StagedCall> {
-  let staged: StagedCall = { request, annotations: [], fromFiles: new Set(), isSearchNative: false, search: null, costNano: 0 };
+  let staged: StagedCall = { request, annotations: [], fromFiles: new Set(), hasUnreadFiles: false, isSearchNative: false, search: null, costNano: 0 };
   for (const stage of stages) staged = await stage(staged, context);
   return staged;
 }

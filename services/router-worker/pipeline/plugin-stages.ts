@@ -1,5 +1,6 @@
 import type { ChatRequest, PluginId } from '#shared/contracts/router/chat-request.ts';
 import { type AppliedPlugin, isEnabled } from '#shared/contracts/router/plugins.ts';
+import { askedParsing } from '#shared/prompts/asked-parsing.ts';
 import { fileParser } from './file-parser.ts';
 import { moderation } from './moderation.ts';
 import { responseHealing } from './response-healing.ts';
@@ -20,5 +21,7 @@ export const pluginStages: readonly Stage[] = Object.entries<PluginStage | null>
 );
 
 function asksFor(id: string): (request: ChatRequest) => boolean {
+  // PDFs are read for requests that do not name it, too.
+  if (id === 'file-parser') return (request) => askedParsing(request) !== null;
   return ({ plugins }) => plugins?.some((plugin) => plugin.id === id && isEnabled(plugin)) ?? false;
 }

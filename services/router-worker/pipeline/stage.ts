@@ -25,6 +25,8 @@ export interface StagedCall {
   annotations: readonly Annotation[];
   /** Items of messages that a stage has put in the place of files: no words of the user. */
   fromFiles: ReadonlySet<object>;
+  /** Whether PDFs were left to the endpoints that take them, and may be read for others. */
+  hasUnreadFiles: boolean;
   /** Whether the endpoint searches the web: those that can't are left out. */
   isSearchNative: boolean;
   /** The web search that the router made for it; null: none. */
@@ -58,6 +60,8 @@ export interface StageContext {
   candidatesOf(request: ChatRequest): readonly Candidate[];
   /** Whether some endpoint of its models searches the web by itself. */
   searchesNatively(request: ChatRequest): boolean;
+  /** Whether PDFs without an engine are read in any case: the endpoints that take them have failed. Absent: no. */
+  readsFiles?: boolean | undefined;
   /** Whether some endpoint of its models may be sent files. */
   takesFiles(request: ChatRequest): boolean;
   /** Call it when a file was read: an error of the call states what it had read. Absent: it does not. */

@@ -18,17 +18,28 @@ export interface FileBytes {
   hash: string;
 }
 
+/** What an address has is no PDF. */
+export interface OtherFile {
+  /** `request.invalid` naming the file's field. */
+  refusal: SwitchyardError;
+}
+
 /** @throws `request.invalid` and `request.too_large` naming the file's field; the signal's reason */
-export async function bytesOf({ source, path }: PdfItem, getter: Pick<GuardedGetter, 'get'>, signal: CallSignal): Promise<FileBytes> {
+export async function bytesOf({ source, path }: PdfItem, getter: Pick<GuardedGetter, 'get'>, signal: CallSignal): Promise<FileBytes | OtherFile> {
   const bytes = source.type === 'url' ? await fetched(source.url, path, getter, signal) : Buffer.from(source.data, 'base64');
-  if (!bytes.subarray(0, HEAD_WITHIN_BYTES).includes(HEAD)) throw invalidFile(path, 'is not a PDF');
+  if ('refusal' in bytes) return bytes;
+  if (!bytes.subarray(0, HEAD_WITHIN_BYTES).includes(HEAD)) {
+    const refusal = invalidFile(path, 'is not a PDF');
+    if (source.type === 'url') return { refusal };
+    throw refusal;
+  }
   // In a thread of Node's own: 32 MiB take a tenth of a second.
   const digest = await crypto.subtle.digest('SHA-256', bytes);
   signal.throwIfAborted();
   return { bytes, hash: Buffer.from(digest).toString('hex') };
 }
 
-async function fetched(url: string, path: string, getter: Pick<GuardedGetter, 'get'>, signal: CallSignal): Promise<Buffer> {
+async function fetched(url: string, path: string, getter: Pick<GuardedGetter, 'get'>, signal: CallSignal): Promise<Buffer | OtherFile> {
   signal.throwIfAborted();
   const controller = new AbortController();
   const onAbort = () => controller.abort(signal.reason);
@@ -40,7 +51,9 @@ async function fetched(url: string, path: string, getter: Pick<GuardedGetter, 'g
     if (signal.aborted) throw signal.reason;
     if (!(error instanceof SwitchyardError)) throw error;
     if (error.details.reason === 'too_large') throw tooLarge(path, `has more than ${MAX_FILE_BYTES} bytes`, error);
-    throw invalidFile(path, `can't be fetched: ${error.message}`, error);
+    const refusal = invalidFile(path, `can't be fetched: ${error.message}`, error);
+    if (error.details.reason === 'type_not_allowed') return { refusal };
+    throw refusal;
   } finally {
     signal.removeEventListener('abort', onAbort);
   }

@@ -1,5 +1,7 @@
-import { askedParsing } from '#shared/contracts/router/asked-parsing.ts';
 import type { ChatMessage, ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import { askedParsing } from '#shared/prompts/asked-parsing.ts';
+import { messagesBeyondText } from '#shared/prompts/deferred-messages.ts';
+import { type PdfSource, pdfSourceOf } from '#shared/prompts/pdf-source.ts';
 
 /** Of one request: each may take half a minute. */
 export const MAX_FILES = 16;
@@ -7,45 +9,26 @@ export const MAX_FILES = 16;
 export type ContentItem = Exclude<ChatMessage['content'], string | null | undefined>[number];
 type FileItem = Extract<ContentItem, { type: 'file' }>;
 
-/** `data` is base64. */
-type FileSource = { type: 'base64'; data: string } | { type: 'url'; url: string };
-
 /** A PDF of a request. */
 export interface PdfItem {
   item: FileItem;
   /** As errors name it: `messages[0].content[1].file.file_data`. */
   path: string;
-  source: FileSource;
+  source: PdfSource;
   /** Null: it has none. */
   filename: string | null;
 }
 
-/** A data URL of a PDF, up to its comma. */
-const PDF_HEAD = /^data:application\/(?:x-)?pdf(?:;[^,;]*)*,/i;
-const BASE64 = /;base64,$/i;
-const WEB_URL = /^https?:\/\//i;
-/** A data URL that is not base64 is read by no provider either. */
-const MAX_HEAD_CHARS = 256;
-
-/** In the order of the messages. Files of other types, and those that a provider has stored, are none. */
-export function pdfItemsIn({ messages }: Pick<ChatRequest, 'messages'>): PdfItem[] {
-  return messages.flatMap(({ content }, at) =>
+/** In the order of the messages. */
+export function pdfItemsIn(request: Pick<ChatRequest, 'messages'>): PdfItem[] {
+  return messagesBeyondText(request).flatMap(({ content }, at) =>
     Array.isArray(content) ? content.flatMap((item, index) => pdfItemOf(item, `messages[${at}].content[${index}].file.file_data`) ?? []) : [],
   );
 }
 
 function pdfItemOf(item: ContentItem, path: string): PdfItem | null {
-  if (item.type !== 'file') return null;
-  const { file_data: data, filename = null } = item.file;
-  const source = data === undefined ? null : sourceOf(data);
-  return source === null ? null : { item, path, source, filename };
-}
-
-/** Null: no PDF, as far as its address says. */
-function sourceOf(data: string): FileSource | null {
-  if (WEB_URL.test(data)) return { type: 'url', url: data };
-  const head = PDF_HEAD.exec(data.slice(0, MAX_HEAD_CHARS))?.[0];
-  return head !== undefined && BASE64.test(head) ? { type: 'base64', data: data.slice(head.length) } : null;
+  const source = pdfSourceOf(item);
+  return source === null || item.type !== 'file' ? null : { item, path, source, filename: item.file.filename ?? null };
 }
 
 /** The request with other items in the place of its files. @param items by the item that they replace; one without any is left out */
@@ -58,7 +41,7 @@ export function withItems(request: ChatRequest, items: ReadonlyMap<ContentItem, 
   return { ...request, messages };
 }
 
-/** The request without the PDFs that this router reads for it: an endpoint that takes no files can serve it. */
+/** The request without the PDFs that this router may read for it: an endpoint that takes no files can serve it. */
 export function withoutReadFiles(request: ChatRequest): ChatRequest {
   const asked = askedParsing(request);
   if (asked === null || asked.engine === 'native') return request;
