@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { abortOf, ReceivedAborts } from './received-aborts.ts';
+import { type Abort, abortOf, ReceivedAborts, resumptionOf } from './received-aborts.ts';
 
 describe('ReceivedAborts', () => {
   let deliver: (subject: string, body: string) => void;
@@ -23,7 +23,7 @@ describe('ReceivedAborts', () => {
     });
   });
 
-  const follow = (callId: string, name = callId) => aborts.follow(callId, () => aborted.push(name));
+  const follow = (callId: string, name = callId) => aborts.follow(callId, { onAbort: () => aborted.push(name) });
   const abort = (callId: string) => deliver(`ctl.${callId}`, '{"abort":true}');
 
   it.each(['', 'nonsense', '{}', '{"abort":false}', 'null'])('ignores "%s"', (body) => {
@@ -59,13 +59,32 @@ describe('ReceivedAborts', () => {
 
   it('says whether the call was withdrawn, also of a stored one that was aborted for another reason since', () => {
     const seen: boolean[] = [];
-    const withdraw = (callId: string) => deliver(`ctl.${callId}`, abortOf({ isWithdrawn: true }));
+    const withdraw = (callId: string) => deliver(`ctl.${callId}`, abortOf({ isWithdrawn: true, from: null }));
     withdraw('one');
     abort('one');
-    aborts.follow('one', (isWithdrawn) => seen.push(isWithdrawn));
+    aborts.follow('one', { onAbort: ({ isWithdrawn }) => seen.push(isWithdrawn) });
     abort('one');
     withdraw('one');
     expect(seen).toEqual([true, false, true]);
+  });
+
+  it('says which gateway has no reader any more, also of each stored one', () => {
+    const seen: Abort[] = [];
+    const from = (gateway: string | null, isWithdrawn = false) => deliver('ctl.one', abortOf({ isWithdrawn, from: gateway }));
+    for (const gateway of [null, 'ga', 'gb', 'ga']) from(gateway);
+    aborts.follow('one', { onAbort: (abort) => seen.push(abort) });
+    from('gc', true);
+    expect(seen).toEqual([...[null, 'ga', 'gb'].map((gateway) => ({ isWithdrawn: false, from: gateway })), { isWithdrawn: true, from: 'gc' }]);
+  });
+
+  it('says at which gateway a client has resumed a call, which is no abort', () => {
+    const seen: string[] = [];
+    deliver('ctl.one', resumptionOf('early'));
+    follow('one');
+    aborts.follow('one', { onAbort: () => {}, onResumed: (from) => seen.push(from) });
+    deliver('ctl.one', resumptionOf('ga'));
+    deliver('ctl.two', resumptionOf('ga'));
+    expect([seen, aborted]).toEqual([['ga'], []]);
   });
 
   it('stores a bounded number of aborts: the oldest are dropped', () => {

@@ -11,21 +11,39 @@ export const RETAIN_MS = 60_000;
 const MAX_RETAINED = 10_000;
 
 /**
- * On `ctl.<call>`. `withdrawn`: its caller was told that the call is not made. Else no reader is left, or the actor does not wait any more. Absent from gateways of
- * the release before.
+ * On `ctl.<call>`. `withdrawn`: its caller was told that the call is not made. Else no reader is left, or the actor does not wait any more. `from`: the gateway that
+ * has no reader; absent from actors' hosts. Both are absent from gateways of the release before.
  */
-const abortMessage = z.looseObject({ abort: z.literal(true), withdrawn: z.boolean().default(false) });
+const abortMessage = z.looseObject({ abort: z.literal(true), withdrawn: z.boolean().default(false), from: z.string().nullable().default(null) });
+/** On `ctl.<call>`: a client has resumed the call at the gateway `from`. Workers of the release before ignore it. */
+const resumptionMessage = z.looseObject({ resumed: z.literal(true), from: z.string() });
 
-type AbortHandler = (isWithdrawn: boolean) => void;
-
-interface RetainedAbort {
-  untilMs: number;
+export interface Abort {
   isWithdrawn: boolean;
+  /** The gateway that has no reader of the call. Null: unknown, or no gateway. */
+  from: string | null;
+}
+
+export interface AbortHandler {
+  onAbort(abort: Abort): void;
+  /** @param from the gateway at which a client has resumed the call. Not remembered for calls that have not begun */
+  onResumed?(from: string): void;
+}
+
+interface RetainedAborts {
+  untilMs: number;
+  /** By `from`: whether it is withdrawn. */
+  withdrawn: Map<string | null, boolean>;
 }
 
 /** Body of an abort. */
-export function abortOf({ isWithdrawn }: { isWithdrawn: boolean }): string {
-  return isWithdrawn ? '{"abort":true,"withdrawn":true}' : '{"abort":true}';
+export function abortOf({ isWithdrawn, from }: Abort): string {
+  return JSON.stringify({ abort: true, withdrawn: isWithdrawn || undefined, from: from ?? undefined });
+}
+
+/** Body of a notice that a client has resumed the call. */
+export function resumptionOf(from: string): string {
+  return JSON.stringify({ resumed: true, from });
 }
 
 /** A worker's aborts on `ctl.*`, by one subscription for all its calls. */
@@ -35,24 +53,30 @@ export class ReceivedAborts {
   /** Lists: an item redelivered while its first delivery is ending is the same call twice. */
   readonly #followed = new ObjectMap<readonly AbortHandler[]>();
   /** By call id, oldest first. */
-  readonly #retained = new Map<string, RetainedAbort>();
+  readonly #retained = new Map<string, RetainedAborts>();
 
   constructor({ notices, clock }: { notices: NoticeBoard; clock: Clock }) {
     this.#clock = clock;
     this.#subscription = notices.subscribe(patternOf(addresses.control), (subject, body) => {
-      const { data } = abortMessage.safeParse(jsonIn(body));
-      if (data !== undefined) this.#onAbort(subject.slice(subject.indexOf('.') + 1), data.withdrawn);
+      const notice = jsonIn(body);
+      const callId = subject.slice(subject.indexOf('.') + 1);
+      const { data: abort } = abortMessage.safeParse(notice);
+      if (abort !== undefined) return this.#onAbort(callId, { isWithdrawn: abort.withdrawn, from: abort.from });
+      const { data: resumption } = resumptionMessage.safeParse(notice);
+      if (resumption !== undefined) for (const { onResumed } of this.#followed.get(callId) ?? []) onResumed?.(resumption.from);
     });
   }
 
-  /** Calls `onAbort` on an abort of the call, at once if one came in the last minute. @returns unsubscribes */
-  follow(callId: string, onAbort: AbortHandler): () => void {
+  /** Calls `onAbort` on an abort of the call, at once for those of the last minute. @returns unsubscribes */
+  follow(callId: string, handler: AbortHandler): () => void {
     const others = this.#followed.get(callId);
-    this.#followed.set(callId, others === undefined ? [onAbort] : [...others, onAbort]);
+    this.#followed.set(callId, others === undefined ? [handler] : [...others, handler]);
     const retained = this.#retained.get(callId);
-    if (retained !== undefined && retained.untilMs > this.#clock.nowMs()) onAbort(retained.isWithdrawn);
+    if (retained !== undefined && retained.untilMs > this.#clock.nowMs()) {
+      for (const [from, isWithdrawn] of retained.withdrawn) handler.onAbort({ isWithdrawn, from });
+    }
     return () => {
-      const left = (this.#followed.get(callId) ?? []).filter((other) => other !== onAbort);
+      const left = (this.#followed.get(callId) ?? []).filter((other) => other !== handler);
       if (left.length === 0) this.#followed.delete(callId);
       else this.#followed.set(callId, left);
     };
@@ -62,15 +86,16 @@ export class ReceivedAborts {
     return this.#subscription.stop();
   }
 
-  #onAbort(callId: string, isWithdrawn: boolean): void {
+  #onAbort(callId: string, abort: Abort): void {
     const followers = this.#followed.get(callId);
     if (followers !== undefined) {
-      for (const onAbort of followers) onAbort(isWithdrawn);
+      for (const { onAbort } of followers) onAbort(abort);
       return;
     }
-    const wasWithdrawn = this.#retained.get(callId)?.isWithdrawn ?? false;
+    const withdrawn = this.#retained.get(callId)?.withdrawn ?? new Map<string | null, boolean>();
+    withdrawn.set(abort.from, abort.isWithdrawn || withdrawn.get(abort.from) === true);
     this.#retained.delete(callId);
-    this.#retained.set(callId, { untilMs: this.#clock.nowMs() + RETAIN_MS, isWithdrawn: isWithdrawn || wasWithdrawn });
+    this.#retained.set(callId, { untilMs: this.#clock.nowMs() + RETAIN_MS, withdrawn });
     for (const [oldest, { untilMs }] of this.#retained) {
       if (this.#retained.size <= MAX_RETAINED && untilMs > this.#clock.nowMs()) break;
       this.#retained.delete(oldest);

@@ -44,7 +44,7 @@ export const addresses = {
   hosts: { pattern: 'host.*', publish: ['actor-host'], read: ['actor-host'] },
   /** `ans.<gateway>`: replies to commands. */
   replies: { pattern: 'ans.*', publish: ['actor-host'], read: ['agent-gateway'] },
-  /** `ctl.<call>`: aborts a model or tool call. */
+  /** `ctl.<call>`: aborts a model or tool call, or says that a client has resumed it. */
   control: { pattern: 'ctl.*', publish: ['router-gateway', 'actor-host'], read: ['router-worker', 'effect-worker'] },
   /** Usage records of calls that have ended, stored in the usage log. */
   usage: { pattern: 'usage.record', publish: ['router-worker', 'operator'], read: ['router-worker'] },

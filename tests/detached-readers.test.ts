@@ -63,7 +63,9 @@ async function begun(headers: Record<string, string>) {
   await eventually(() => answer.text).toContain('one ');
   const callId = String(answer.headers['x-generation-id']);
   const aborts: string[] = [];
-  bus.notices.subscribe(subjectOf(addresses.control, callId), (_, notice) => void aborts.push(notice));
+  bus.notices.subscribe(subjectOf(addresses.control, callId), (_, notice) => {
+    if (JSON.parse(notice).abort === true) aborts.push(notice);
+  });
   return { answer, callId, aborts, from: (url: string, method?: 'HEAD') => get(`${url}/generations/${callId}/stream`, { authorization }, method) };
 }
 
@@ -88,6 +90,24 @@ it('DESIGN 7: a call that its client detached goes on when readers that resumed 
   expect(await whole.ended).toBe(true);
   for (const part of ['"one "', '"two"', '[DONE]']) expect(whole.text).toContain(part);
   expect(whole.text).not.toContain('error');
+});
+
+it.each([
+  ['the second', 1],
+  ['the first', 0],
+])('DESIGN 7: a call that is read at two gateways goes on when %s reader leaves before a heartbeat, and ends with the other', async (_which, leaving) => {
+  const { answer, aborts, from } = await begun({});
+  const readers = [answer, await from(gateways[1]?.url ?? '')];
+  await eventually(() => readers[1]?.text).toContain('one ');
+  readers[leaving]?.leave();
+  await eventually(() => aborts.length).toBe(1);
+  upstream.write(chunkOf('two '));
+  const left = readers[1 - leaving];
+  await eventually(() => left?.text).toContain('two ');
+  expect(left?.text).not.toContain('error');
+
+  left?.leave();
+  await eventually(() => upstream.destroyed).toBe(true);
 });
 
 it('one that its client did not detach ends with its last reader', async () => {

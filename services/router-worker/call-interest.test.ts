@@ -133,7 +133,7 @@ describe('CallInterest', () => {
     const { ends } = follow('gen-9');
     held.set('gw2', ['gen-9']);
     ticks(10);
-    expect([ends, interest.hasInterestElsewhere('gen-9')]).toEqual([[], true]);
+    expect([ends, interest.isReadWithout({ callId: 'gen-9', heartbeatTo: 'gw1' }, 'gw1')]).toEqual([[], true]);
     held.delete('gw2');
     ticks(2);
     expect(ends).toEqual(['left']);
@@ -145,13 +145,14 @@ describe('CallInterest', () => {
     ticks(1);
     held.delete('gw2');
     vi.advanceTimersByTime(5_999);
-    expect(interest.hasInterestElsewhere('gen-1')).toBe(true);
+    const isReadElsewhere = (callId: string) => interest.isReadWithout({ callId, heartbeatTo: 'gw1' }, 'gw1');
+    expect(isReadElsewhere('gen-1')).toBe(true);
     // The machine's clock is set.
     vi.setSystemTime(Date.now() + 3_600_000);
-    expect(interest.hasInterestElsewhere('gen-1')).toBe(true);
+    expect(isReadElsewhere('gen-1')).toBe(true);
     vi.advanceTimersByTime(1);
-    expect(interest.hasInterestElsewhere('gen-1')).toBe(false);
-    expect(interest.hasInterestElsewhere('gen-2')).toBe(false);
+    expect(isReadElsewhere('gen-1')).toBe(false);
+    expect(isReadElsewhere('gen-2')).toBe(false);
   });
 
   it('DESIGN 7: a call whose gateway is dead has half a minute, and more when another has interest', () => {

@@ -10,7 +10,9 @@ const HEARTBEAT_MS = 2_000;
 const MAX_MISSES = 2;
 /** A call ends after this many heartbeats without a confirmation or a reply of its origin: 30 s, for a client to resume elsewhere. */
 const MAX_UNANSWERED = 15;
-/** How long another gateway's confirmation overrides an abort. */
+/** As many are left to an origin that is perhaps dead when readers have left the last other gateway. */
+const LAST_UNANSWERED = 3;
+/** How long the interest of a gateway other than the origin counts without a confirmation: three heartbeats. */
 const OTHER_INTEREST_MS = 6_000;
 /** Ticks, and heartbeats at most, with replies that still count. */
 const RETAINED_TICKS = 4;
@@ -34,8 +36,10 @@ interface FollowedCall {
   misses: number;
   /** Heartbeats since the last confirmation or reply of the origin. */
   unanswered: number;
-  /** By `performance.now()`. */
-  otherInterestAt: number;
+  /** The latest of an abort, a reply, and a resumption at the origin. True at first: it has begun the call for a reader. */
+  isReadAtOrigin: boolean;
+  /** Other gateways with a reader: when each last said so, by `performance.now()`. Null: none ever did. */
+  others: Map<string, number> | null;
   /** The latest heartbeat with a confirmation. */
   lastConfirmedHeartbeat: number;
 }
@@ -117,10 +121,21 @@ export class CallInterest {
     return !isLeft;
   }
 
-  /** Whether another gateway has just confirmed the call: then an abort by the origin's reader doesn't end it. */
-  hasInterestElsewhere(callId: string): boolean {
-    const now = performance.now();
-    return (this.#followed.get(callId) ?? []).some(({ otherInterestAt }) => now - otherInterestAt < OTHER_INTEREST_MS);
+  /** A client has resumed the call at a gateway. Heartbeats tell the same, up to two seconds later. */
+  noteReader(callId: string, gateway: string): void {
+    for (const followed of this.#followed.get(callId) ?? []) noteInterest(followed, gateway);
+  }
+
+  /**
+   * After an abort: a gateway has no reader of the call any more.
+   * @returns whether another gateway has one. The origin is believed to, until it says that it has none: if it is dead, its missing replies end the call
+   */
+  isReadWithout({ callId, heartbeatTo }: Pick<NamedCall, 'callId' | 'heartbeatTo'>, gateway: string): boolean {
+    const same = this.#followed.get(callId);
+    // Before its first attempt: only the origin is known to have a reader.
+    if (same === undefined) return gateway !== heartbeatTo;
+    // Each is told.
+    return same.filter((followed) => isFollowedReadWithout(followed, gateway)).length > 0;
   }
 
   stop(): Promise<void> {
@@ -215,13 +230,14 @@ export class CallInterest {
     followed.misses = 0;
     followed.unanswered = 0;
     followed.onInterest();
-    if (from !== followed.heartbeatTo) followed.otherInterestAt = performance.now();
+    noteInterest(followed, from);
   }
 
   #missed(followed: FollowedCall, heartbeatNumber: number): void {
     // A partition's former owner, resumed after a pause, replies to older heartbeats and doesn't know newer calls.
     if (heartbeatNumber <= followed.lastConfirmedHeartbeat) return;
     followed.unanswered = 0;
+    followed.isReadAtOrigin = false;
     followed.misses += 1;
     if (followed.misses >= MAX_MISSES) this.#reportNoInterest(followed, 'left');
   }
@@ -254,6 +270,24 @@ export class CallInterest {
 
 function ignore(): void {}
 
+function noteInterest(followed: FollowedCall, gateway: string): void {
+  if (gateway === followed.heartbeatTo) {
+    followed.isReadAtOrigin = true;
+    return;
+  }
+  followed.others ??= new Map();
+  followed.others.set(gateway, performance.now());
+}
+
+function isFollowedReadWithout(followed: FollowedCall, gateway: string): boolean {
+  if (gateway === followed.heartbeatTo) followed.isReadAtOrigin = false;
+  else followed.others?.delete(gateway);
+  const now = performance.now();
+  for (const notedAt of followed.others?.values() ?? []) if (now - notedAt < OTHER_INTEREST_MS) return true;
+  if (followed.isReadAtOrigin) followed.unanswered = Math.max(followed.unanswered, MAX_UNANSWERED - LAST_UNANSWERED);
+  return followed.isReadAtOrigin;
+}
+
 function newFollowed(
   { callId, heartbeatTo, attempt, epoch }: NamedCall,
   tolerates: readonly NoInterest[],
@@ -270,7 +304,8 @@ function newFollowed(
     onInterest,
     misses: 0,
     unanswered: 0,
-    otherInterestAt: Number.NEGATIVE_INFINITY,
+    isReadAtOrigin: true,
+    others: null,
     lastConfirmedHeartbeat: 0,
   };
 }

@@ -3,7 +3,7 @@ import type { Bus } from '#bus/bus.ts';
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import { heartbeat } from '#bus/messages/heartbeat.ts';
 import { type RouterCall, routerCall } from '#bus/messages/router.ts';
-import { abortOf } from '#bus/received-aborts.ts';
+import { abortOf, resumptionOf } from '#bus/received-aborts.ts';
 import { RunningItem } from '#services/work/running-items.ts';
 import { CallWatch } from './call-watch.ts';
 import { testNoticeBoard } from './test-support/notice-board.ts';
@@ -101,7 +101,7 @@ describe('CallWatch', () => {
   });
 
   it.each([true, false])('ends a call that was withdrawn while it waited or later, also a detached one (%s)', async (detached) => {
-    const withdraw = (callId: string) => board.publish(`ctl.${callId}`, abortOf({ isWithdrawn: true }));
+    const withdraw = (callId: string) => board.publish(`ctl.${callId}`, abortOf({ isWithdrawn: true, from: null }));
     withdraw('gen-1');
     const [waiting, begun] = [await begin('gen-1', { detached }), await begin('gen-2', { detached })];
     withdraw('gen-2');
@@ -149,6 +149,78 @@ describe('CallWatch', () => {
     board.publish(`held.${asked.workerId}`, JSON.stringify({ v: 1, from: 'gw2', question: asked.question, calls: ['gen-1'] }));
     abort('gen-1');
     expect(call.cause).toBeNull();
+  });
+
+  describe('with readers at several gateways', () => {
+    const left = (gateway: string, callId = 'gen-1') => board.publish(`ctl.${callId}`, abortOf({ isWithdrawn: false, from: gateway }));
+    const resumed = (gateway: string) => board.publish('ctl.gen-1', resumptionOf(gateway));
+    /** The reply to the last heartbeat. */
+    const confirm = (from: string) => {
+      const { workerId, question } = heartbeat.parse(JSON.parse(board.sent.filter(({ subject }) => subject === 'hb.gw1').at(-1)?.body ?? ''));
+      board.publish(`held.${workerId}`, JSON.stringify({ v: 1, from, question, calls: ['gen-1'] }));
+    };
+
+    it.each([
+      ['the others first', ['gw2', 'gw3', 'gw1']],
+      ['that of its origin first', ['gw1', 'gw2', 'gw3']],
+    ])('DESIGN 7: a call ends at once when the last of its readers leaves, %s, and not before, though no heartbeat named it yet', async (_order, leaving) => {
+      const call = await begin('gen-1');
+      for (const gateway of ['gw2', 'gw3']) resumed(gateway);
+      const causes = leaving.map((gateway) => {
+        left(gateway);
+        return call.cause;
+      });
+      expect(causes).toEqual([null, null, 'cancelled']);
+    });
+
+    it('DESIGN 7: goes on for the reader of its origin when another leaves, whether or not a heartbeat has named it', async () => {
+      held = ['gen-1'];
+      const call = await begin('gen-1');
+      for (let time = 0; time < 2; time += 1) {
+        resumed('gw2');
+        left('gw2');
+        rounds(20);
+      }
+      expect(call.cause).toBeNull();
+      left('gw1');
+      expect(call.cause).toBe('cancelled');
+    });
+
+    it('ends at once with a reader that a heartbeat has confirmed, when those of the origin had left', async () => {
+      const call = await begin('gen-1');
+      resumed('gw2');
+      left('gw1');
+      rounds(1);
+      confirm('gw2');
+      left('gw2');
+      expect(call.cause).toBe('cancelled');
+    });
+
+    it('goes on for a client that has come back to its origin', async () => {
+      const call = await begin('gen-1');
+      resumed('gw2');
+      left('gw1');
+      resumed('gw1');
+      left('gw2');
+      expect(call.cause).toBeNull();
+    });
+
+    it('ends behind three more heartbeats when the readers elsewhere have left and its origin is dead', async () => {
+      const call = await begin('gen-1');
+      rounds(1);
+      confirm('gw2');
+      left('gw2');
+      rounds(3);
+      expect(call.cause).toBeNull();
+      rounds(1);
+      expect(call.cause).toBe('cancelled');
+    });
+
+    it('begins, though one that had resumed it elsewhere has left, and does not when that of its origin has', async () => {
+      left('gw2', 'gen-1');
+      left('gw1', 'gen-2');
+      expect([(await begin('gen-1')).cause, (await begin('gen-2')).cause]).toEqual([null, 'cancelled']);
+    });
   });
 
   it.each([

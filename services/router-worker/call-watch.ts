@@ -67,12 +67,16 @@ export class CallWatch {
     await Promise.all([this.#aborts.stop(), this.#interest.stop(), this.#reconnects.stop()]);
   }
 
-  #followAborts({ callId, detached }: RouterCall, running: RunningItem): void {
-    const unfollow = this.#aborts.follow(callId, (isWithdrawn) => {
-      // Of a reader that has left: its gateway may not know that the call is detached.
-      if (detached && !isWithdrawn) return;
-      // A reader that resumed at another gateway goes on without the first.
-      if (!this.#interest.hasInterestElsewhere(callId)) running.end('cancelled');
+  #followAborts(call: RouterCall, running: RunningItem): void {
+    const named = { callId: call.callId, heartbeatTo: heartbeatTargetOf(call) };
+    const unfollow = this.#aborts.follow(call.callId, {
+      onAbort: ({ isWithdrawn, from }) => {
+        // Of a reader that has left: its gateway may not know that the call is detached.
+        if (call.detached && !isWithdrawn) return;
+        // Readers at other gateways go on without those of this one.
+        if (!this.#interest.isReadWithout(named, from ?? named.heartbeatTo)) running.end('cancelled');
+      },
+      onResumed: (from) => this.#interest.noteReader(call.callId, from),
     });
     running.onRelease(unfollow);
   }

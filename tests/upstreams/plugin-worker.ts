@@ -112,7 +112,7 @@ export async function openPluginWorker({
     async begin(request) {
       const made = await publish(request, 'body');
       return {
-        abort: () => bus.notices.publish(subjectOf(addresses.control, made.callId), abortOf({ isWithdrawn: true })),
+        abort: () => bus.notices.publish(subjectOf(addresses.control, made.callId), abortOf({ isWithdrawn: true, from: null })),
         ended: async () => (await framesOf(made)).end,
       };
     },

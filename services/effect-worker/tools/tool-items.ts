@@ -45,7 +45,7 @@ export function toolItems(deps: ToolItemsDeps): ItemKind<ToolWork, ToolReport> {
     header: ({ effectId: id, sessionId, republished, traceparent }) => ({ id, sessionId, republished, traceparent }),
     ids: effectIds,
     remainingMs: ({ deadlineAtMs }) => deadlineAtMs - clock.nowMs(),
-    watch: ({ effectId }, running) => running.onRelease(aborts.follow(effectId, () => running.end('cancelled'))),
+    watch: ({ effectId }, running) => running.onRelease(aborts.follow(effectId, { onAbort: () => running.end('cancelled') })),
     trace: { of: (work) => toolTrace(work, content), end: (report, running) => endToolSpan(report, running, content) },
     async execute(work, running) {
       if (work.type === 'list') return listTools(work, running, deps);

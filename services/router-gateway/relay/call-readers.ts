@@ -1,6 +1,6 @@
 import type { Bus, Subscription } from '#bus/bus.ts';
 import { type Heartbeat, heartbeat, type InterestReply } from '#bus/messages/heartbeat.ts';
-import { abortOf } from '#bus/received-aborts.ts';
+import { abortOf, resumptionOf } from '#bus/received-aborts.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { LoopLateness } from '#shared/lifecycle/loop-lateness.ts';
@@ -77,11 +77,13 @@ export class CallReaders {
     ];
   }
 
-  /** Delivers every frame of the call until released. @param origin the gateway that admitted the call */
-  subscribe(callId: string, reader: CallReader, origin = this.origin): CallSubscription {
+  /** Delivers every frame of the call until released. @param resumedFrom of a client that resumes it: the gateway that admitted the call */
+  subscribe(callId: string, reader: CallReader, resumedFrom: string | null = null): CallSubscription {
     const others = this.#readers.get(callId);
     this.#readers.set(callId, others === undefined ? [reader] : [...others, reader]);
-    const elsewhere = origin === this.origin ? null : this.#follow(callId, reader, origin);
+    const elsewhere = resumedFrom === null || resumedFrom === this.origin ? null : this.#follow(callId, reader, resumedFrom);
+    // Its worker learns of this reader before an abort by another gateway, and not by its next heartbeat alone.
+    if (resumedFrom !== null && others === undefined) this.#control(callId, resumptionOf(this.origin));
     this.#dropResumable(callId);
     let isSubscribed = true;
     return {
@@ -196,11 +198,15 @@ export class CallReaders {
   }
 
   #abort(callId: string, isWithdrawn: boolean): void {
+    this.#control(callId, abortOf({ isWithdrawn, from: this.origin }));
+  }
+
+  #control(callId: string, notice: string): void {
     try {
-      this.#deps.bus.notices.publish(subjectOf(addresses.control, callId), abortOf({ isWithdrawn }));
+      this.#deps.bus.notices.publish(subjectOf(addresses.control, callId), notice);
     } catch (error) {
-      // Aborts may be lost: the worker's heartbeats ask for interest anyway.
-      this.#deps.log.warn({ err: error, call_id: callId }, 'a call could not be aborted');
+      // They may be lost: the worker's heartbeats ask for interest anyway.
+      this.#deps.log.warn({ err: error, call_id: callId }, 'an abort, or the notice of a resumed call, could not be published');
     }
   }
 }

@@ -107,7 +107,7 @@ export class FrameFeed implements CallReader, FrameHandler {
       return within(limits.replayMs + (upTo === 'now' ? limits.resumableMs : 0), frames, noAnswer);
     };
     this.frames = new OrderedFrames({ callId, replay, maxPendingBytes: limits.pendingBytes, unstatedTemplate }, this);
-    this.#subscription = readers.subscribe(callId, this, origin);
+    this.#subscription = readers.subscribe(callId, this, resumed?.origin);
     const timedOut = () => {
       this.#settleShown();
       this.fail(new SwitchyardError('router.timeout', 'The request exceeded its time limit'));

@@ -1,7 +1,6 @@
 import type { Bus } from '#bus/bus.ts';
 import { bodyFrame, errorFrame, sseFrame } from '#bus/messages/frame.ts';
 import { type RouterCall, routerCall } from '#bus/messages/router.ts';
-import { abortOf } from '#bus/received-aborts.ts';
 import { addresses, patternOf, subjectOf } from '#bus/subjects.ts';
 import { within } from '#shared/within.ts';
 
@@ -54,8 +53,9 @@ export function startScriptedWorker(bus: Bus, isExpected: (call: RouterCall) => 
     }),
     bus.notices.subscribe(patternOf(addresses.control), (subject, body) => {
       const callId = subject.slice('ctl.'.length);
-      aborted.push(callId);
-      if (body !== abortOf({ isWithdrawn: false })) withdrawn.push(callId);
+      const notice = JSON.parse(body);
+      if (notice.abort === true) aborted.push(callId);
+      if (notice.withdrawn === true) withdrawn.push(callId);
     }),
   ];
   return {
