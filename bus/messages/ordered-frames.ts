@@ -169,6 +169,7 @@ export class OrderedFrames {
       return;
     }
     if (events > 0) this.#handler.onPosition?.(behindEvents(frame.sse, events - 1));
+    if (this.#isClosed) return;
     const sse = behindEvents(frame.sse, events);
     if (sse.byteLength > 0) this.#handler.onReady({ ...frame, sse });
     else if (frame.kind === 'done' || frame.kind === 'error') this.#handler.onNothingLeft();

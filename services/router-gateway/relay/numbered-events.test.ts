@@ -108,6 +108,14 @@ describe('a stream of /responses', () => {
     expect(readEvents(response.text).at(-1)).toMatchObject({ type: 'error', message: 'the worker died', error_type: 'provider_unavailable' });
   });
 
+  const chat = { model: 'large', messages: [{ role: 'user', content: 'Hello' }], stream: true };
+  const OTHER_API = [400, 'invalid_request', 'last-event-id', expect.stringContaining('of another API')];
+  const refusalAt = async (path: string, request: object, lastEventId: string) => {
+    const response = await post(`${gateway.url}/api/v1/${path}`, request, { authorization, 'last-event-id': lastEventId }).answer;
+    await response.ended;
+    const { error } = JSON.parse(response.text);
+    return [response.status, error.type, error.param ?? error.metadata?.param, error.message];
+  };
   const byPost = (lastEventId: string) => ask({ 'last-event-id': lastEventId }).answer;
   const byId = (lastEventId: string) =>
     get(`${gateway.url}/api/v1/generations/${lastEventId.split('.')[0]}/stream`, { authorization, 'last-event-id': lastEventId });
@@ -136,6 +144,46 @@ describe('a stream of /responses', () => {
 
     expect(numbersIn(resumed.text)).toEqual([...between, 6, 7]);
     expect(readEvents(resumed.text).at(-1)).toMatchObject({ type: 'error', error: { code: 'server_error' } });
+  });
+
+  it('is refused to a client that repeats its request at the path of another API, and goes on at its own', async () => {
+    await openGateway();
+    const first = ask({ 'x-detach': 'true' });
+    const held = await worker.next();
+    sendTexts(held);
+    const begun = await first.answer;
+    await eventually(() => begun.text).toContain('"is "');
+    first.leave();
+    const { callId } = held.call;
+
+    for (const lastEventId of [`${callId}.1.0`, `${callId}.1.1`, `${callId}.1.1.4`, `${callId}.1.2`]) {
+      expect(await refusalAt('chat/completions', chat, lastEventId)).toEqual(OTHER_API);
+    }
+    expect(await refusalAt('embeddings', { model: 'large', input: 'Hello' }, `${callId}.1.1`)).toEqual(OTHER_API);
+    const resumed = await byPost(`${callId}.1.1`);
+    held.send(sseFrame('d', { callId, attempt: 1, seq: 3 }, 'data: {"type":"response.x","sequence_number":6}\n\ndata: [DONE]\n\n'));
+    expect([resumed.status, await resumed.ended, numbersIn(resumed.text)]).toEqual([200, true, upTo(7).slice(1)]);
+    expect(worker.aborted).not.toContain(callId);
+  });
+
+  it('is all that its path resumes: a stream of chunks is refused there, and the call goes on for its reader', async () => {
+    await openGateway();
+    const client = post(`${gateway.url}/api/v1/chat/completions`, chat, { authorization });
+    const held = await worker.next();
+    const { callId } = held.call;
+    const chunk = (content: string) => `{"id":"${callId}","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"${content}"}}]}`;
+    held.frame('content', 1, chunk('It '));
+    const response = await client.answer;
+
+    expect(await refusalAt('responses', streamed, `${callId}.1.1`)).toEqual(OTHER_API);
+    held.frame('content', 2, chunk('is'));
+    expect(await refusalAt('responses', streamed, `${callId}.1.1`)).toEqual(OTHER_API);
+    held.frame('done', 3, '[DONE]');
+    expect(await response.ended).toBe(true);
+    expect(response.text).toContain('[DONE]');
+    const again = await post(`${gateway.url}/api/v1/chat/completions`, chat, { authorization, 'last-event-id': `${callId}.1.1` }).answer;
+    expect([again.status, await again.ended]).toEqual([200, true]);
+    expect(again.text).toContain('"is"');
   });
 
   it('ends with response.error where the router is set up so', async () => {

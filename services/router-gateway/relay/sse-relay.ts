@@ -14,10 +14,12 @@ import { surfaceOfEvents } from './surface-of-events.ts';
 import { type WholeResponse, wholeResponse } from './whole-response.ts';
 
 const COMMENT = ': SWITCHYARD PROCESSING\n\n';
+const OTHER_API = 'Last-Event-ID names an event of a stream of another API: repeat the request at the path where the stream began';
 
 /** Streams a call's frames to the client. A client that leaves aborts the call; one that we cut off may resume it. */
 export const relayStream: OpenRelay = (deps, call) => {
-  const sink = new SseSink(deps, call, () => feed.leave('dropped'));
+  const leave = () => feed.leave('dropped');
+  const sink = new SseSink(deps, call, leave);
   const feed: FrameFeed = new FrameFeed(deps, call, sink);
   call.reply.raw.on('close', () => {
     feed.leave('left');
@@ -43,8 +45,11 @@ class SseSink implements FrameSink {
   readonly #comment: Deadline;
   #settle: { resolve(response: WholeResponse | null): void; reject(error: SwitchyardError): void } = { resolve: () => {}, reject: () => {} };
   #state: 'waiting' | 'streaming' | 'ended' = 'waiting';
+  readonly #leave: () => void;
   /** Null: no event was seen that says it. */
   #surface: Surface | null;
+  /** Of a resumed request: whether no event has shown yet that the stream is of its API. */
+  #isApiUnchecked: boolean;
   #buffered: Uint8Array[] = [];
   #bufferedBytes = 0;
   /** Counted for surfaces whose events have numbers. */
@@ -52,11 +57,13 @@ class SseSink implements FrameSink {
   /** Null after the first content, and when resumed. */
   #startedAtMs: number | null;
 
-  /** @param onCut the client was disconnected for not reading */
-  constructor(deps: FeedDeps, call: RelayedCall, onCut: () => void) {
+  /** @param leave the client gets no more, and may resume */
+  constructor(deps: FeedDeps, call: RelayedCall, leave: () => void) {
     this.#deps = deps;
     this.#call = call;
+    this.#leave = leave;
     this.#surface = call.surface;
+    this.#isApiUnchecked = call.resumed !== undefined && call.surface !== null;
     this.#startedAtMs = call.resumed === undefined ? performance.now() : null;
     this.response = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject };
@@ -64,7 +71,7 @@ class SseSink implements FrameSink {
     const { callId, requestId, reply } = call;
     this.#socket = new SseWriter(reply.raw, deps.limits, () => {
       deps.log.warn({ call_id: callId, request_id: requestId }, 'a client was disconnected: it left too many bytes unread');
-      onCut();
+      leave();
     });
     deps.metrics.move('streamsOpen', { kind: 'router_stream' }, 1);
     this.#comment = deps.deadlines.begin(deps.limits.headerDelayMs, () => this.#write(COMMENT));
@@ -72,18 +79,21 @@ class SseSink implements FrameSink {
 
   onContent(sse: Uint8Array, isText: boolean): void {
     if (this.#startedAtMs !== null) this.#measureFirst(this.#startedAtMs);
-    this.#surface ??= surfaceOfEvents(sse);
+    if (this.#isRefused(sse)) return;
+    this.#surface ??= surfaceOfEvents(sse) ?? chatCompletions;
     if (isText) this.#writtenEvents += 1;
     else if (this.#surface.isNumbered === true) this.#writtenEvents += eventsIn(sse);
     this.#write(sse);
   }
 
   onPosition(sse: Uint8Array): void {
-    this.#surface ??= surfaceOfEvents(sse);
+    if (this.#isRefused(sse)) return;
+    this.#surface ??= surfaceOfEvents(sse) ?? chatCompletions;
     this.#writtenEvents = this.#surface.eventsUpTo?.(sse) ?? 0;
   }
 
   onFrame(frame: OtherFrame, isBehindLoss = false): void {
+    if (frame.kind !== 'body' && this.#isRefused(frame.sse)) return;
     switch (frame.kind) {
       case 'open':
         if (this.#state === 'waiting') this.#buffer(frame.sse);
@@ -101,6 +111,18 @@ class SseSink implements FrameSink {
         this.#onWhole(frame.status, frame.body);
         return;
     }
+  }
+
+  /** A client of one API can't read events of another. The call goes on, so that it may be resumed at its own path. */
+  #isRefused(sse: Uint8Array): boolean {
+    if (!this.#isApiUnchecked) return false;
+    const shown = surfaceOfEvents(sse);
+    if (shown === null) return false;
+    this.#isApiUnchecked = false;
+    if (shown === this.#surface) return false;
+    this.fail(new SwitchyardError('request.invalid', OTHER_API, { details: { param: 'last-event-id' } }));
+    this.#leave();
+    return true;
   }
 
   /** A resumed non-streaming call is answered whole, or as the only event of a stream that has begun. */
