@@ -6,6 +6,11 @@ const keys = { MODERATED: 'sk-moderated', OPEN: 'sk-open' };
 type KeyName = keyof typeof keys;
 const SECRET = 'the words TOPSECRET of Ada';
 const moderation = { id: 'moderation' };
+const patterns = [
+  { reason: 'secrets', pattern: 'TOPSECRET' },
+  // Costly for long texts.
+  { reason: 'numbers', pattern: 'Ada[0-9 ]{20,60}' },
+];
 const off = { id: 'moderation', enabled: false };
 
 let upstream: EmbeddingUpstream;
@@ -16,8 +21,11 @@ beforeAll(async () => {
   const endpoints = [{ provider: 'east', upstream_model: 'v', prices: { prompt: '0', completion: '0' } }];
   const config = {
     providers: [{ slug: 'east', name: 'East', kind: 'openai-compatible', profile: 'openai', base_url: upstream.baseUrl }],
-    models: [{ id: 'a/vectors', embeddings: { dimensions: 4 }, endpoints }],
-    plugins: { moderation: { name: 'guard', patterns: [{ reason: 'secrets', pattern: 'TOPSECRET' }] } },
+    models: [
+      { id: 'a/vectors', embeddings: { dimensions: 4 }, endpoints },
+      { id: 'a/chat', endpoints },
+    ],
+    plugins: { moderation: { name: 'guard', patterns } },
     keys: [
       // A search of the web has no meaning for vectors.
       { id: 'moderated', key: '${MODERATED}', account: { plugins: [{ id: 'web' }, moderation] } },
@@ -53,6 +61,20 @@ it.each<[string, KeyName, unknown, object]>([
   const { status, body } = await embed(key, input, fields);
   expect([status, upstream.requests]).toEqual([403, []]);
   expect(body.error).toMatchObject({ code: 403, type: 'content_policy_violation', message: 'The input was flagged by moderation', metadata });
+});
+
+it.each([
+  ['embeddings', 'input', (text: string) => ({ input: text })],
+  ['responses', 'input', (text: string) => ({ input: text })],
+  ['chat/completions', 'messages', (text: string) => ({ messages: [{ role: 'user', content: text }] })],
+])('a text of /%s that is too long for moderation is refused naming %s', async (path, param, request) => {
+  const response = await fetch(`${router.url}/api/v1/${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${keys.OPEN}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: path === 'embeddings' ? 'a/vectors' : 'a/chat', plugins: [moderation], ...request('x'.repeat(1_100_000)) }),
+  });
+  const { error } = Object(await response.json());
+  expect([response.status, error.param, error.message]).toEqual([413, param, expect.stringContaining('too long for moderation')]);
 });
 
 it('what passes is embedded', async () => {

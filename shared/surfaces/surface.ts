@@ -67,6 +67,8 @@ export interface RequestForm<Body = unknown> {
   /** Beside those that all routes have. Absent: none. */
   otherPrefixes?: readonly string[];
   schema: z.ZodType<Body>;
+  /** The field that becomes the messages of the model request, for errors about all of them. Absent: `messages`. */
+  messagesField?: string;
   /** A quick check before the schema: false for any body that the schema would change or refuse. */
   isValid(body: unknown): boolean;
   /** Most values of a body, where it may have more than the gateway's bound. */

@@ -30,7 +30,7 @@ it('keeps the engine of a block that a reload does not change, with its requests
   await changed.close();
 
   server.fault = 'silent';
-  const checking = second.moderation?.flaggedIn(['hello'], new ItemAbortController());
+  const checking = second.moderation?.flaggedIn(['hello'], new ItemAbortController(), 'messages');
   checking?.catch(() => {});
   await vi.waitFor(() => expect(server.requests).toHaveLength(1), WAIT);
   await first.close();

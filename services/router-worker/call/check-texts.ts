@@ -16,8 +16,8 @@ interface CheckDeps {
  * Moderation alone: the texts of a call that asks for no model. Nothing is routed, and nothing is billed.
  * @returns completed, without text, where nothing is flagged; else, and where the texts can't be checked, the failure that a call of a model has. It never throws
  */
-export async function checkTexts({ call, signal, nowMs }: Execution, deps: CheckDeps): Promise<CallResult> {
-  const context = stageContextOf({ signal, nowMs, candidatesOf: () => [] }, deps);
+export async function checkTexts({ call, surface, signal, nowMs }: Execution, deps: CheckDeps): Promise<CallResult> {
+  const context = stageContextOf({ surface, signal, nowMs, candidatesOf: () => [] }, deps);
   try {
     signal.throwIfAborted();
     await stagedCall(moderation.request === undefined ? [] : [moderation.request], call.request, context);

@@ -174,7 +174,7 @@ function stagesOf(
   execution: Execution,
   deps: ExecuteDeps,
 ): (tried?: Tried) => Promise<StagedCall> {
-  const { call, signal, nowMs, staged } = execution;
+  const { call, signal, nowMs, surface, staged } = execution;
   const engines = deps.engines === undefined ? undefined : withOneSearch(deps.engines);
   const report = staged && reportOnce(staged);
   return (tried) => {
@@ -183,7 +183,7 @@ function stagesOf(
       return tried === undefined ? choice.candidates : untried(choice, tried).candidates;
     };
     const fileRead = (annotation: FileAnnotation) => files.push(annotation);
-    const context = stageContextOf({ signal, nowMs, report, candidatesOf, fileRead, readsFiles: tried !== undefined }, { ...deps, engines });
+    const context = stageContextOf({ signal, nowMs, surface, report, candidatesOf, fileRead, readsFiles: tried !== undefined }, { ...deps, engines });
     refuseUnconfigured(asked, context.engines);
     if (call.embedding !== undefined) refuseUnreadTokens(asked, call.embedding);
     return stagedCall(stages, asked, context);

@@ -38,7 +38,7 @@ export const fileParser: PluginStage = {
       context.report?.({ type: 'plugin', name: 'file-parser', summary: 'left to the endpoint', data: { engine: 'native', files: items.length } });
       return { ...staged, hasUnreadFiles: !isNative };
     }
-    if (items.length > MAX_FILES) throw invalidFile('messages', `have more than ${MAX_FILES} PDFs`);
+    if (items.length > MAX_FILES) throw invalidFile(context.messagesField, `have more than ${MAX_FILES} PDFs`);
     if (context.files === null) {
       if (asked.at === null) return staged;
       throw unavailable('pdf-text', 'it is not there');
@@ -105,7 +105,7 @@ async function parsed(staged: StagedCall, items: readonly PdfItem[], reader: Fil
       context.fileRead?.(annotation);
     }
     chars += charsIn(annotation);
-    if (chars > pdfLimits.textChars) throw tooLarge('messages', `have files with more than ${pdfLimits.textChars} characters of text`);
+    if (chars > pdfLimits.textChars) throw tooLarge(context.messagesField, `have files with more than ${pdfLimits.textChars} characters of text`);
     replacements.set(item.item, itemsOf(annotation, item.item));
   }
   context.report?.({

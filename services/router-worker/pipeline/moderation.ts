@@ -8,10 +8,10 @@ const MODERATED: ReadonlySet<string> = new Set(['system', 'developer', 'user', '
 
 /** Ends a call whose texts are flagged, before any provider has them. */
 export const moderation: PluginStage = {
-  request: async (staged, { engines: { moderation: moderator }, modelOf, signal, report }) => {
+  request: async (staged, { engines: { moderation: moderator }, messagesField, modelOf, signal, report }) => {
     // Checked before: a call never passes for lack of an engine.
     if (moderator === null) throw unavailable('moderation', 'it is not configured');
-    const flagged = await moderator.flaggedIn(textsOf(staged.request), signal);
+    const flagged = await moderator.flaggedIn(textsOf(staged.request), signal, messagesField);
     report?.({ type: 'guardrail', name: 'moderation', summary: flagged === null ? 'passed' : 'flagged', data: { engine: moderator.name } });
     if (flagged === null) return staged;
     throw moderationRefusal('The input was flagged by moderation', {

@@ -54,6 +54,8 @@ export interface StageContext {
   files: FileTools | null;
   /** Of the call, in epoch milliseconds. */
   nowMs: number;
+  /** Of the caller's request: the field that has its messages. */
+  messagesField: string;
   /** Id of the model that is asked for first. */
   modelOf(request: ChatRequest): string;
   /** What would be tried, best first. @throws as `candidatesFor` */

@@ -13,6 +13,7 @@ const KNOWN_FIELDS: ReadonlySet<string> = new Set(Object.keys(embeddingRequest.s
 const request: RequestForm<EmbeddingRequest> = {
   path: '/embeddings',
   schema: embeddingRequest,
+  messagesField: 'input',
   // The schema copies no input.
   isValid: () => false,
   maxValues: embeddingLimits.tokens + OTHER_VALUES,

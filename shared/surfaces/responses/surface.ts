@@ -14,6 +14,7 @@ const request: RequestForm<ResponsesRequest> = {
   path: '/responses',
   otherPrefixes: ['/api/alpha'],
   schema: responsesRequest,
+  messagesField: 'input',
   // Input items are checked by the schema alone.
   isValid: () => false,
   ignoredNames,

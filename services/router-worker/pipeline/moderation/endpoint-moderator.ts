@@ -42,8 +42,8 @@ export function openEndpointModerator(name: string, address: NonNullable<Moderat
 
   return {
     name,
-    async flaggedIn(texts, signal) {
-      for (const batch of batchesOf(texts)) {
+    async flaggedIn(texts, signal, param) {
+      for (const batch of batchesOf(texts, param)) {
         const results = await verdictsOn(batch, signal);
         const at = results.findIndex(({ flagged }) => flagged);
         if (at !== -1) return flaggedOf(batch[at]?.text ?? '', results[at]);
@@ -62,10 +62,10 @@ function flaggedOf(text: string, verdict: Verdict | undefined): Flagged {
 }
 
 /** @throws `request.too_large`: none passes unread */
-function batchesOf(texts: readonly string[]): Input[][] {
+function batchesOf(texts: readonly string[], param: string): Input[][] {
   if (texts.reduce((sum, text) => sum + text.length, 0) > MAX_CHARS) {
     throw new SwitchyardError('request.too_large', `The texts of the request have more than ${MAX_CHARS} characters, which is too long for moderation`, {
-      details: { param: 'messages' },
+      details: { param },
     });
   }
   const batches: Input[][] = [];

@@ -11,9 +11,9 @@ export function openModerator(settings: ModerationSettings, deps: EngineDeps): O
   const endpoint = address === undefined ? null : openEndpointModerator(name, address, deps);
   return {
     name,
-    async flaggedIn(texts, signal) {
-      const flagged = (await matched?.(texts, signal)) ?? null;
-      return flagged ?? (await endpoint?.flaggedIn(texts, signal)) ?? null;
+    async flaggedIn(texts, signal, param) {
+      const flagged = (await matched?.(texts, signal, param)) ?? null;
+      return flagged ?? (await endpoint?.flaggedIn(texts, signal, param)) ?? null;
     },
     close: async () => {
       await endpoint?.close();

@@ -22,7 +22,7 @@ interface NamedPattern {
 /** Matches texts against the configured patterns, in bounded time. @throws `request.too_large` for texts that take longer: none passes unread */
 export function patternModerator(settings: ModerationSettings['patterns'], limits: Readonly<typeof LIMITS> = LIMITS): Moderator['flaggedIn'] {
   const patterns = settings.map(({ reason, pattern, ignore_case: ignoresCase }) => named(reason, linearPattern(pattern, ignoresCase ? 'iu' : 'u')));
-  return async (texts, signal) => {
+  return async (texts, signal, param) => {
     let left = limits.inAll;
     let now = limits.atOnce;
     for (const text of texts) {
@@ -31,7 +31,7 @@ export function patternModerator(settings: ModerationSettings['patterns'], limit
         const steps = linear.stepsFor(text.length);
         left -= steps;
         now -= steps;
-        if (steps > limits.perMatch || left < 0) throw tooLarge();
+        if (steps > limits.perMatch || left < 0) throw tooLarge(param);
         if (now < 0) {
           await nextTick();
           signal.throwIfAborted();
@@ -50,6 +50,6 @@ function named(reason: string, linear: ReturnType<typeof linearPattern>): NamedP
   return { reason, linear };
 }
 
-function tooLarge(): SwitchyardError {
-  return new SwitchyardError('request.too_large', 'The texts of the request are too long for moderation by patterns', { details: { param: 'messages' } });
+function tooLarge(param: string): SwitchyardError {
+  return new SwitchyardError('request.too_large', 'The texts of the request are too long for moderation by patterns', { details: { param } });
 }

@@ -9,8 +9,12 @@ export interface Flagged {
 export interface Moderator {
   /** `provider_name` of its refusals. */
   readonly name: string;
-  /** @returns null: none is flagged @throws `router.plugin_unavailable`, `request.too_large`; the signal's reason after an abort */
-  flaggedIn(texts: readonly string[], signal: CallSignal): Promise<Flagged | null>;
+  /**
+   * @param param the field of the request that has the texts
+   * @returns null: none is flagged
+   * @throws `router.plugin_unavailable`, `request.too_large` naming the field; the signal's reason after an abort
+   */
+  flaggedIn(texts: readonly string[], signal: CallSignal, param: string): Promise<Flagged | null>;
 }
 
 /** With connections. */
