@@ -57,6 +57,11 @@ export interface Answer {
 
 /** Upstreams' names of an answer are short; each chunk repeats two of them. */
 const MAX_METADATA_CHARS = 256;
+type Token = NonNullable<Logprobs['content']>[number];
+
+/** Of a token's names and number as JSON, and of one of its bytes with the comma. */
+const TOKEN_CHARS = 50;
+const BYTE_CHARS = 4;
 const NO_METADATA: ResponseMetadata = { id: null, systemFingerprint: null, serviceTier: null };
 
 export function emptyAnswer(isRetained = true): Answer {
@@ -135,6 +140,23 @@ export function textCharsOf(part: ProviderPart): number {
     default:
       return 0;
   }
+}
+
+/** About as many characters as its log probabilities have as JSON. */
+export function logprobsCharsOf(part: ProviderPart): number {
+  if (!('logprobs' in part) || part.logprobs === undefined) return 0;
+  let chars = 0;
+  for (const tokens of [part.logprobs.content, part.logprobs.refusal]) {
+    for (const token of tokens ?? []) {
+      chars += charsOfToken(token);
+      for (const likely of token.top_logprobs) chars += charsOfToken(likely);
+    }
+  }
+  return chars;
+}
+
+function charsOfToken({ token, bytes }: Pick<Token, 'token' | 'bytes'>): number {
+  return TOKEN_CHARS + token.length + BYTE_CHARS * (bytes?.length ?? 0);
 }
 
 /** Adds a part in place. */

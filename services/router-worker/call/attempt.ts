@@ -1,6 +1,6 @@
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { failureOf, SwitchyardError } from '#shared/errors/switchyard-error.ts';
-import { type Answer, addPart, charsOf, emptyAnswer, textCharsOf } from '#shared/surfaces/answer.ts';
+import { type Answer, addPart, charsOf, emptyAnswer, logprobsCharsOf, textCharsOf } from '#shared/surfaces/answer.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import type { CallSignal } from '../call-signal.ts';
@@ -15,6 +15,11 @@ import type { VectorBudget } from './vector-budget.ts';
 
 /** Models give a few hundred thousand tokens at most; more is a broken upstream. */
 const MAX_ANSWER_CHARS = 16 * 1024 * 1024;
+/**
+ * So many characters of log probabilities, as JSON, count as one of an answer that keeps them: the text of a model with the twenty likeliest tokens at each place
+ * may have three hundred times its length. As JSON they have one byte each, where those of texts have up to six, and fit a frame of the bus.
+ */
+const LOGPROBS_CHARS_PER_CHAR = 3;
 
 export interface RunDeps {
   /** By provider slug. */
@@ -158,7 +163,10 @@ function partHandlerFor(tried: Attempted, { observer, partTransforms }: Attempti
   } = tried;
   const transform = partTransformOf(partTransforms, answer);
   const { maxTextChars = MAX_ANSWER_CHARS } = observer;
+  // A stream with a bound of its own repeats them in its last events; other streams do not keep them.
+  const keepsLogprobs = observer.retainsAnswer || observer.maxTextChars !== undefined;
   let chars = 0;
+  let logprobsChars = 0;
   let textChars = 0;
   let reason: unknown = null;
   const add = (received: readonly ProviderPart[]) => {
@@ -172,11 +180,13 @@ function partHandlerFor(tried: Attempted, { observer, partTransforms }: Attempti
       if (charsOfPart > 0) tried.deltas += 1;
       added += charsOfPart;
       addedText += textCharsOf(part);
+      if (keepsLogprobs) logprobsChars += logprobsCharsOf(part);
     }
     chars += added;
     textChars += addedText;
-    const isLong = chars + answer.hiddenReasoningChars > MAX_ANSWER_CHARS;
-    if (isLong || textChars > maxTextChars) {
+    const keptChars = logprobsChars / LOGPROBS_CHARS_PER_CHAR;
+    const isLong = chars + keptChars + answer.hiddenReasoningChars > MAX_ANSWER_CHARS;
+    if (isLong || textChars + keptChars > maxTextChars) {
       refuse(parts, addedText);
       throw tooLong(provider, isLong ? MAX_ANSWER_CHARS : maxTextChars, isLong ? '' : ', the most that a stream of this API can have');
     }

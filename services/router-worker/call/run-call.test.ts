@@ -304,6 +304,37 @@ describe('an answer that is too long', () => {
     expect({ asked, shown }).toEqual({ asked: ['m/a@east', 'm/a@west'], shown: 'hello' });
   });
 
+  const likely = (token: string) => ({ token, logprob: -1, bytes: [1, 2] });
+  const saidWith = (token: string, alternatives: number): ProviderPart => {
+    const content = [{ ...likely(token), top_logprobs: Array.from({ length: alternatives }, () => likely(token)) }];
+    return { type: 'text-delta', text: 'x', logprobs: { content, refusal: null } };
+  };
+
+  it('has its log probabilities counted where it keeps them, in a stream of its API and as a whole', async () => {
+    const long = saidWith('x'.repeat(9 * 1024 * 1024), 5);
+    for (const [part, options] of [
+      [saidWith('x', 20), { maxTextChars: 300, retainsAnswer: false }],
+      [{ ...long, type: 'refusal-delta' }, {}],
+      [long, {}],
+    ] as [ProviderPart, RunOptions][]) {
+      const { outcome, asked } = await run({ 'm/a@east': [[[part], [finish]]], 'm/a@west': [well] }, options);
+      expect(outcome).toMatchObject({ type: 'completed', answer: { textChars: 5 } });
+      expect(asked).toEqual(['m/a@east', 'm/a@west']);
+    }
+    const { outcome } = await run({ 'm/a@east': [[[saidWith('x', 20)], [saidWith('x', 20)]]] }, { maxTextChars: 500 });
+    expect(outcome).toMatchObject({ type: 'failed', error: { message: expect.stringContaining('more than 500 characters') }, partial: { text: 'x' } });
+  });
+
+  it('has them not counted in a stream that passes them on, nor beyond its bound as they are short', async () => {
+    const long = saidWith('x'.repeat(9 * 1024 * 1024), 5);
+    for (const [part, options] of [
+      [long, { retainsAnswer: false }],
+      [saidWith('x', 20), { maxTextChars: 500 }],
+    ] as [ProviderPart, RunOptions][]) {
+      expect((await run({ 'm/a@east': [[[part], [finish]]] }, options)).outcome).toMatchObject({ type: 'completed', answer: { textChars: 1 } });
+    }
+  });
+
   it('behind hidden reasoning is no content either', async () => {
     const hidden: ProviderPart = { type: 'reasoning-delta', text: 'x'.repeat(9 * 1024 * 1024) };
     const deeds: Deed[] = [[hidden], [say('x'.repeat(9 * 1024 * 1024))]];
