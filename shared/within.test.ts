@@ -1,10 +1,21 @@
 import { once } from 'node:events';
+import { setImmediate as nextTick } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { openEchoSocket } from './http/test-support/echo-socket.ts';
 import { within } from './within.ts';
 
 const never = new Promise<string>(() => {});
 const late = () => 'late';
+
+async function afterTicks(count: number): Promise<string> {
+  for (let tick = 0; tick < count; tick += 1) await nextTick();
+  return 'value';
+}
+
+function pauseFor(ms: number): void {
+  const endsAt = performance.now() + ms;
+  while (performance.now() < endsAt);
+}
 
 it('is the promise’s outcome in time, a rejection included', async () => {
   expect(await within(60_000, Promise.resolve('value'), late)).toBe('value');
@@ -34,6 +45,17 @@ it('is an answer that arrived while the process was paused beyond the limit', as
   pauseUntil(limit);
 
   expect(String(await answer)).toBe('value');
+});
+
+it('counts late ticks once: an answer that takes some of them is not late for the process that was paused', async () => {
+  const pausedWith = (parts: number) => {
+    const answer = within(5, afterTicks(4), late, parts);
+    pauseFor(20);
+    return answer;
+  };
+  expect(await pausedWith(1)).toBe('late');
+  expect(await pausedWith(5)).toBe('value');
+  expect(await within(5, never, late, 5)).toBe('late');
 });
 
 it('leaves no timer behind', async () => {

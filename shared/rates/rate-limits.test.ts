@@ -1,3 +1,4 @@
+import { setImmediate as nextTick } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import type { CallerKey } from '../keys/caller-key.ts';
@@ -102,6 +103,18 @@ describe('limits of a key while the cache is away', () => {
       const counter = rateCounterOf(kind, 'k', nowMs);
       expect(increments).toEqual(expect.arrayContaining([`${counter} ${by}`, `${counter} -${by}`]));
     }
+  });
+
+  it('is not what a process takes for it that was paused itself', async () => {
+    const limits = open();
+    countsFrom = (async () => {
+      for (let tick = 0; tick < 4; tick += 1) await nextTick();
+    })();
+    const admitted = limits.admit(keyWith({ requestsPerMinute: 2 }), { callId: 'paused', tokens: 1 });
+    const pausedUntil = performance.now() + 400;
+    while (performance.now() < pausedUntil);
+    expect((await admitted).isShared).toBe(true);
+    expect(lines).toEqual([]);
   });
 
   it('are shares of the gateways that limited a key of late', async () => {

@@ -11,6 +11,8 @@ import { type SlotHold, SlotLeases } from './slot-leases.ts';
 
 /** For the cache to answer; then the process counts by itself. */
 const ANSWER_MS = 250;
+/** Of that time, each of which counts once: a command is sent at the end of a tick and answered in a later one, which say nothing of the cache when they take long. */
+const ANSWER_PARTS = 5;
 /** After a failure, before the cache is asked again. */
 const AWAY_MS = 1_000;
 /** Until a call may have ended and freed its slot. */
@@ -82,7 +84,7 @@ export class RateLimits {
         shared.then((counted) => counted.withdraw()).catch(() => {});
         throw new SwitchyardError('service.no_answer', 'the cache did not answer in time');
       };
-      const rated = await within(ANSWER_MS, shared, late);
+      const rated = await within(ANSWER_MS, shared, late, ANSWER_PARTS);
       if (this.#isAway) this.#deps.log.info({}, 'the limits of keys are counted for all processes together again');
       this.#isAway = false;
       return rated;
