@@ -69,7 +69,8 @@ function routerPage(): string {
 
 function agentHttpPage(): string {
   const document: unknown = JSON.parse(read('schemas/agent-server/0.9.0/openapi.json'));
-  return `# HTTP reference of the agent server\n\nEvery operation needs \`Authorization: Bearer\` and the agent's key, or the cookie of a login, unless it says otherwise. A running server has the same at \`/docs\`, and for programs at \`/openapi.json\` ([file](../../schemas/agent-server/0.9.0/openapi.json)). ${MADE}\n\n${httpPage(document, literalsOf(sourcesIn('shared/contracts/agent')))}`;
+  const literals = literalsOf([...sourcesIn('shared/contracts/agent'), ...sourcesIn('services/agent-gateway/routes')]);
+  return `# HTTP reference of the agent server\n\nEvery operation needs \`Authorization: Bearer\` and the agent's key, or the cookie of a login, unless it says otherwise. A running server has the same at \`/docs\`, and for programs at \`/openapi.json\` ([file](../../schemas/agent-server/0.9.0/openapi.json)). ${MADE}\n\n${httpPage(document, literals)}`;
 }
 
 function routerHttpPage(): string {

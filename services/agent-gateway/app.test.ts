@@ -55,7 +55,7 @@ describe('authentication', () => {
 
     expect(reply.statusCode).toBe(401);
     expect(reply.headers['www-authenticate']).toBe('Bearer');
-    expect(reply.json()).toEqual({ error: 'a valid agent key is required', code: 'unauthorized' });
+    expect(reply.json()).toEqual({ error: 'a valid agent key is required: send it as "Authorization: Bearer <key>"', code: 'unauthorized' });
   });
 
   it.each(['Bearer', 'bearer', 'BEARER'])('accepts the key with the scheme written %s', async (scheme) => {
@@ -240,12 +240,12 @@ describe('refusals', () => {
     expect(reply.json()).toEqual({ error: 'the body is not valid JSON', code: 'validation_failed' });
   });
 
-  it('answers a body of another type with 400', async () => {
+  it('answers a body of another type with 415, and says which to send', async () => {
     const headers = { ...BEARER, 'content-type': 'text/plain' };
 
     const reply = await deployment.app().inject({ method: 'POST', url: '/sessions', headers, payload: 'hello' });
 
-    expect(reply.statusCode).toBe(400);
+    expect(reply.statusCode).toBe(415);
     expect(reply.json()).toMatchObject({ code: 'validation_failed' });
   });
 

@@ -135,13 +135,13 @@ describe('a request that is not valid', () => {
     expect([reply.statusCode, reply.json()]).toEqual([400, { ...errorBody('validation_failed'), path }]);
   });
 
-  it('gets 413 for a body over 1 MiB, and 400 for one that is no JSON, of another type, too deep, or with a prototype', async () => {
+  it('gets 413 for a body over 1 MiB, 415 for one of another type, and 400 for one that is no JSON, too deep, or with a prototype', async () => {
     const app = deployment.app({ bundle });
     const json = { ...BEARER, 'content-type': 'application/json' };
     for (const [expected, code, headers, payload] of [
       [413, 'payload_too_large', json, JSON.stringify({ name: 'x'.repeat(1_048_577) })],
       [400, 'validation_failed', json, '{"name":'],
-      [400, 'validation_failed', { ...BEARER, 'content-type': 'text/plain' }, 'name'],
+      [415, 'validation_failed', { ...BEARER, 'content-type': 'text/plain' }, 'name'],
       [400, 'validation_failed', json, `{"name":"Ada","metadata":{"a":${'['.repeat(100)}${']'.repeat(100)}}}`],
       [400, 'validation_failed', json, '{"name":"Ada","metadata":{"__proto__":1}}'],
     ] as const) {

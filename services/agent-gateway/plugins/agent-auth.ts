@@ -65,7 +65,7 @@ export function refuseOtherOrigins(request: FastifyRequest): void {
 }
 
 export function unauthorized(): SwitchyardError {
-  return new SwitchyardError('request.unauthorized', 'a valid agent key is required');
+  return new SwitchyardError('request.unauthorized', 'a valid agent key is required: send it as "Authorization: Bearer <key>"');
 }
 
 function changesState({ method }: FastifyRequest): boolean {

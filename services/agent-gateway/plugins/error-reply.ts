@@ -19,7 +19,7 @@ export const agentErrors: ErrorRules = {
   replyTo,
   framework: {
     FST_ERR_CTP_BODY_TOO_LARGE: ['request.too_large', 'the body is larger than 1 MiB'],
-    FST_ERR_CTP_INVALID_MEDIA_TYPE: ['request.invalid', 'send the body as application/json'],
+    FST_ERR_CTP_INVALID_MEDIA_TYPE: ['request.unsupported_media', 'this address takes no body of this Content-Type: send JSON as application/json'],
     FST_ERR_CTP_INVALID_CONTENT_LENGTH: NOT_JSON,
     FST_ERR_CTP_EMPTY_JSON_BODY: NOT_JSON,
     FST_ERR_CTP_INVALID_JSON_BODY: NOT_JSON,

@@ -29,7 +29,10 @@ export interface CustomersDeps extends DeleteSessionsDeps {
 export function customers(deps: CustomersDeps): FastifyPluginAsyncZod {
   const { customerRows, firstReplies } = deps;
   const params = z.object({ customer_id: z.string() });
-  const deletion = z.object({ cascade: z.stringbool().default(false) });
+  const deletion = z.object({
+    /** Whether the customer’s sessions are deleted, too. Without it a customer that has sessions is refused with 409. */
+    cascade: z.stringbool().default(false),
+  });
 
   return async (app) => {
     app.post('/customers', { schema: { body: createCustomerRequest } }, async (request, reply) => {

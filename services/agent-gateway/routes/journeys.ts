@@ -8,7 +8,10 @@ const MERMAID = 'text/vnd.mermaid; charset=utf-8';
 /** GET /journeys: the agent's routines. GET /journeys/:journey_id/graph: one as a graph, by its journey id or its routine id. `format=mermaid`: drawn. */
 export function journeys({ journeys: known }: { journeys: Journeys }): FastifyPluginAsyncZod {
   const params = z.object({ journey_id: z.string() });
-  const querystring = z.object({ format: z.enum(['json', 'mermaid']).default('json') });
+  const querystring = z.object({
+    /** The graph as JSON, or as the text of a Mermaid flow chart. */
+    format: z.enum(['json', 'mermaid']).default('json'),
+  });
   return async (app) => {
     app.get('/journeys', { schema: { querystring } }, async (request, reply) => {
       if (request.query.format === 'json') return { items: await known.list() };

@@ -64,7 +64,7 @@ describe('a login', () => {
     const byJson = await send(app, { key: 'sk-wrong' });
     const byForm = await submit(app, { key: 'sk-wrong', next: '/chat' });
 
-    expect(byJson.json()).toEqual({ error: 'a valid agent key is required', code: 'unauthorized' });
+    expect(byJson.json()).toEqual({ error: 'this is not the key of this agent', code: 'unauthorized' });
     expect(byForm.headers['content-type']).toContain('text/html');
     for (const { statusCode, headers, body } of [byJson, byForm]) {
       expect([statusCode, headers['set-cookie'], headers['www-authenticate']]).toEqual([401, undefined, 'Bearer']);

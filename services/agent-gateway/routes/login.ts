@@ -3,13 +3,14 @@ import type { FastifyPluginAsync, FastifyReply } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Clock } from '#shared/clock.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { publicStyles, styledForm } from '#shared/http-server/built-pages.ts';
 import { escaped } from '#shared/http-server/plain-page.ts';
 import { readFormBodies } from '#shared/http-server/read-form-bodies.ts';
 import { addressTries } from '#shared/rates/address-tries.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import { limits, type Waits } from '../limits.ts';
-import { type AgentKey, refuseOtherOrigins, unauthorized } from '../plugins/agent-auth.ts';
+import { type AgentKey, refuseOtherOrigins } from '../plugins/agent-auth.ts';
 import { clearedCookie, loginCookie } from '../plugins/login-cookie.ts';
 
 interface LoginDeps {
@@ -64,7 +65,7 @@ export function login({ key, cache, clock, waits }: LoginDeps): FastifyPluginAsy
       const isForm = request.headers['content-type']?.startsWith(FORM) === true;
       if (!key.is(Buffer.from(given, 'utf8'))) {
         if (isForm) return sendForm(reply.code(401).header('www-authenticate', 'Bearer'), next, 'This is not the key of this agent.');
-        throw unauthorized();
+        throw new SwitchyardError('request.unauthorized', 'this is not the key of this agent');
       }
       reply.header('set-cookie', loginCookie(given, request.headers.host));
       return isForm ? reply.redirect(next, 303) : reply.code(204).send();

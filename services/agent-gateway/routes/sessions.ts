@@ -41,7 +41,10 @@ export function sessions(deps: SessionsDeps): FastifyPluginAsyncZod {
   const params = z.object({ session_id: z.string() });
   // The body is optional.
   const body = z.preprocess((given) => given ?? {}, createSessionRequest);
-  const querystring = z.object({ allow_greeting: z.stringbool().optional() });
+  const querystring = z.object({
+    /** As the field of the body, which it overrules. */
+    allow_greeting: z.stringbool().optional(),
+  });
   return async (app) => {
     app.post('/sessions', { schema: { body, querystring }, config: { appendsCommand: true } }, async (request, reply) => {
       const { customer_id, title, metadata, labels, mode, allow_greeting, event_webhook_url: eventWebhookUrl } = request.body;

@@ -25,8 +25,8 @@ export function addSessionCommands(program: Command, { environment, print, write
   withTarget(events.command('tail'))
     .description("prints a session's events, and further ones as they come")
     .argument('<session>', 'its id')
-    .option('--after <offset>', 'from the event behind this one', wholeNumber(-1, Number.MAX_SAFE_INTEGER), -1)
-    .option('--once', 'ends behind what is in the log now')
+    .option('--after <offset>', 'start with the event after this offset', wholeNumber(-1, Number.MAX_SAFE_INTEGER), -1)
+    .option('--once', 'print the events that exist now, then exit')
     .option('--json', 'each event as a line of JSON')
     .action(async (sessionId: string, { after, once = false, json = false, ...options }: TailOptions) => {
       const { tailEvents } = await import('../chat/tail-events.ts');

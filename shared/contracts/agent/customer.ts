@@ -74,9 +74,11 @@ export const patchCustomerRequest = z
 
 /** Query of GET /customers. An absent field does not filter; unknown fields are ignored. */
 export const listCustomersQuery = z.object({
+  /** Only the customer that has this id in your own records. */
   external_id: externalId.optional(),
   /** By creation: newest first, or oldest first. */
   sort: z.enum(['desc', 'asc']).default('desc'),
+  /** Entries of a page, 1 to 200. Absent: 50. */
   limit: wholeNumber.pipe(z.number().min(1).max(200)).default(50),
   /** `next_cursor` of the page before. */
   cursor: z.string().max(512).optional(),

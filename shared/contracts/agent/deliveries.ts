@@ -4,6 +4,7 @@ import { wholeNumber } from './whole-number.ts';
 
 const time = z.iso.datetime();
 const page = {
+  /** Entries of a page, 1 to 200. Absent: 50. */
   limit: wholeNumber.pipe(z.number().min(1).max(200)).default(50),
   /** `next_cursor` of the page before. */
   cursor: z.string().max(1_024).optional(),
@@ -14,9 +15,16 @@ const deadLetterSource = z.enum(['command', 'delivery', 'event', 'tool', 'call']
 export type DeadLetterSource = z.infer<typeof deadLetterSource>;
 
 /** Query of GET /dead_letters. Unknown fields are ignored, as in all lists. */
-export const listDeadLettersQuery = z.object({ source: deadLetterSource.optional(), ...page });
+export const listDeadLettersQuery = z.object({
+  /** Only those of this kind. */
+  source: deadLetterSource.optional(),
+  ...page,
+});
 /** Query of POST /dead_letters/{dead_letter_id}/replay: which one, where several have the id. */
-export const replayQuery = z.object({ source: deadLetterSource.optional() });
+export const replayQuery = z.object({
+  /** Its kind; needed where dead letters of several kinds have the id. */
+  source: deadLetterSource.optional(),
+});
 
 /** `session_id`: null when its content does not say it. `replayable`: whether this API can replay it. */
 export const deadLetterAnswer = z.object({
@@ -34,7 +42,11 @@ export const replayAnswer = z.object({ id: z.string(), source: deadLetterSource,
 
 const deliveryState = z.enum(['open', 'delivered', 'dead']);
 /** Query of GET /deliveries. */
-export const listDeliveriesQuery = z.object({ state: deliveryState.optional(), ...page });
+export const listDeliveriesQuery = z.object({
+  /** Only those in this state. */
+  state: deliveryState.optional(),
+  ...page,
+});
 
 /** The callback of a run. `url`: without its query and password. `attempts`: tries that have begun. */
 export const deliveryAnswer = z.object({

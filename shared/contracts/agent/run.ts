@@ -87,6 +87,7 @@ export interface RunStep {
 
 /** Query of GET /runs/{run_id}/steps. Unknown fields are ignored. */
 export const listStepsQuery = z.object({
+  /** Entries of a page, 1 to 200. Absent: 50. */
   limit: wholeNumber.pipe(z.number().min(1).max(200)).default(50),
   /** `next_cursor` of the page before. */
   cursor: z
@@ -97,11 +98,14 @@ export const listStepsQuery = z.object({
 
 /** Query of GET /runs. An absent field does not filter; unknown fields are ignored. */
 export const listRunsQuery = z.object({
+  /** Only runs of this routine. */
   routine_id: z
     .string()
     .regex(/^[\x21-\x7e]{1,128}$/, 'must be the id of a routine')
     .optional(),
+  /** Only runs in this state. */
   status: runStatus.optional(),
+  /** Entries of a page, 1 to 200. Absent: 50. */
   limit: wholeNumber.pipe(z.number().min(1).max(200)).default(50),
   /** `next_cursor` of the page before. */
   cursor: z.string().max(512).optional(),

@@ -22,6 +22,7 @@ export const createSessionRequest = z.object({
   title: title.nullish(),
   metadata: metadata.default({}),
   labels: z.array(label).max(MAX_LABELS).default([]),
+  /** Whether the agent may speak before the customer does. */
   allow_greeting: z.boolean().default(true),
   mode: mode.default('auto'),
   /** Where the session's events are posted; null: as without it. */
@@ -56,13 +57,16 @@ export const patchSessionRequest = z
 
 /** Query of GET /sessions. An absent field does not filter; unknown fields are ignored. */
 export const listSessionsQuery = z.object({
+  /** Only sessions of this customer. */
   customer_id: customer.optional(),
+  /** Only sessions that have this label. */
   label: z
     .string()
     .regex(/^[^\0]{0,128}$/, 'must be a label')
     .optional(),
   /** By creation: newest first, or oldest first. */
   sort: z.enum(['desc', 'asc']).default('desc'),
+  /** Entries of a page, 1 to 200. Absent: 50. */
   limit: wholeNumber.pipe(z.number().min(1).max(200)).default(50),
   /** `next_cursor` of the page before. */
   cursor: z.string().max(512).optional(),

@@ -140,6 +140,7 @@ export type TurnRecord = z.infer<typeof turnRecord>;
 
 /** Query of GET /sessions/{id}/turns. */
 export const listTurnsQuery = z.object({
+  /** Entries of a page, 1 to 100. Absent: 20. */
   limit: wholeNumber.pipe(z.number().min(1).max(100)).default(20),
   /** `next_cursor` of the page before. */
   cursor: wholeNumber.pipe(z.number().min(0)).optional(),

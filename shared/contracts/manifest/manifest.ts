@@ -45,9 +45,12 @@ const llms = z.strictObject({
 const toolServer = z.strictObject({
   /** Prefix of its tools' names: `id:tool`. */
   id: documentId,
+  /** Scheme and host, as in `https://tools.example.com`; the port and the path are fields of their own. */
   hostname: schemeHost,
+  /** Also where it is the scheme's own: 443 or 80. */
   port,
   transport: z.literal('streamable-http').default('streamable-http'),
+  /** Of the server's MCP endpoint. */
   path: urlPath.default('/mcp'),
   api_key: secretRef.nullable().default(null),
   /** Whether policies that its results carry are followed. */
@@ -65,7 +68,7 @@ const database = z.strictObject({
 
 const traces = z.strictObject({
   deployment_environment: z.string().min(1).default('production'),
-  /** Input field of autonomous runs with the trace id; null: none. */
+  /** Field of a run's input that names the run's trace (`switchyard.trace_name`); it never sets the trace's id. null: none. */
   trace_id_field: z.string().min(1).nullable().default(null),
   /** null: the platform's. */
   backend: z
@@ -119,7 +122,7 @@ export const manifest = z.strictObject({
   name: z.string().min(1),
   /** A label of the revision. */
   version: z.string().min(1),
-  /** Whether the platform provisions a public address. */
+  /** true: the agent registers `AGENT_PUBLIC_URL`, which has to be set, with its platform each minute. */
   endpoint: z.boolean().default(false),
   /** Secret bundles that the platform puts into the environment before the agent starts. */
   secrets: z.array(z.strictObject({ secret_name: z.string().min(1) })).default([]),

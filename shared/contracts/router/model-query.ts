@@ -50,21 +50,35 @@ const count = given(
 const limit = count.pipe(z.number().min(1).max(MAX_PAGE).optional());
 
 /** Both absent: the whole list. */
-const page = { offset: count, limit };
+const page = {
+  /** Models to leave out at the beginning. */
+  offset: count,
+  /** Models of a page. Without this and `offset`: all. */
+  limit,
+};
 
 /** Query of GET /models. An absent field does not filter, and unknown fields are ignored. */
 export const modelQuery = z.object({
   ...page,
+  /** Only models whose id or name has this text. */
   q: text,
   sort: given(z.enum(SORTS)),
   category: text,
+  /** Only models that support all of these, comma-separated. */
   supported_parameters: list,
+  /** Only models that take all of these, comma-separated, such as `text,image`. */
   input_modalities: list,
+  /** Only models whose answers have one of these, comma-separated. Absent, and `all`: any. */
   output_modalities: list,
+  /** Only models with at least this context length, in tokens. */
   context: count,
+  /** Of the prompt, in US dollars per million tokens. */
   min_price: number,
+  /** Of the prompt, in US dollars per million tokens. */
   max_price: number,
+  /** Of the answer, in US dollars per million tokens. */
   min_output_price: number,
+  /** Of the answer, in US dollars per million tokens. */
   max_output_price: number,
   arch: text,
   model_authors: list,

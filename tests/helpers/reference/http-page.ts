@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { CommentedLiteral } from './doc-comments.ts';
+import { type CommentedLiteral, commentOf } from './doc-comments.ts';
 import { type ShownSchema, schemaTables, typeOf } from './schema-tables.ts';
 
 const schema = z.custom<ShownSchema>((value) => typeof value === 'object' && value !== null);
@@ -40,11 +40,12 @@ function operationText(
   const access = security?.length === 0 ? 'Needs no key.' : given;
   const texts = [`## ${name}`, `${summary}. ${access}`.trim()];
   if (parameters.length > 0) {
-    const rows = parameters.map(
-      ({ name: parameter, in: place, required, schema: shape }) =>
-        `| \`${parameter}\` | ${place} | ${escapedCell(typeOf(shape))} | ${required ? 'required' : defaultOf(shape)} |`,
-    );
-    texts.push(`| Parameter | In | Type | Default |\n|---|---|---|---|\n${rows.join('\n')}`);
+    const names = new Set(parameters.map((parameter) => parameter.name));
+    const rows = parameters.map(({ name: parameter, in: place, required, schema: shape }) => {
+      const meaning = shape.description ?? commentOf(parameter, names, literals) ?? '';
+      return `| \`${parameter}\` | ${place} | ${escapedCell(typeOf(shape))} | ${required ? 'required' : defaultOf(shape)} | ${escapedCell(meaning)} |`;
+    });
+    texts.push(`| Parameter | In | Type | Default | Meaning |\n|---|---|---|---|---|\n${rows.join('\n')}`);
   }
   for (const [media, { schema: body }] of Object.entries(requestBody?.content ?? {})) {
     if (body === undefined) texts.push(`Request: \`${media}\`.`);
