@@ -1,5 +1,5 @@
 import { vi } from 'vitest';
-import { abortOf } from '#bus/received-aborts.ts';
+import { abortOf } from '../../bus/received-aborts.ts';
 import { openMemoryBus } from '../../bus/memory/memory-bus.ts';
 import type { ReadyFrame } from '../../bus/messages/frame.ts';
 import type { RouterCall } from '../../bus/messages/router.ts';
