@@ -89,6 +89,21 @@ function busThat(change: (item: WorkItem) => Partial<WorkItem>, commands: Bus['c
   };
 }
 
+/** The database, whose connection is lost behind the first such statement: it was carried out, and the worker gets no answer. */
+function databaseThatLosesAnswer(name: string): Database {
+  let isLost = false;
+  return {
+    async query(statement, parameters) {
+      const answer = await database.query(statement, parameters);
+      if (isLost || typeof statement === 'string' || statement.name !== name) return answer as never;
+      isLost = true;
+      throw Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' });
+    },
+    transaction: (work) => database.transaction(work),
+    close: () => database.close(),
+  };
+}
+
 async function deadLetters() {
   const { rows } = await database.query<{ id: string; source: string; reason: string; body: string }>('select id, source, reason, body from dead_letters');
   return rows;
@@ -174,6 +189,25 @@ describe('the rules of work', () => {
     await database.query('insert into claims (effect_id) values ($1)', [item.effectId]);
     await deployment.crashWith('tool', item);
     await start();
+
+    expect((await deployment.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'outcome_unknown' });
+    expect(callsMade()).toBe(0);
+  });
+
+  it('DESIGN 6 rule 3: a claim whose acknowledgement by the database is lost is that of its worker, which makes the call', async () => {
+    await start({ database: databaseThatLosesAnswer('effect_worker_claim') });
+    const item = await call();
+    await deployment.publish('tool', item);
+
+    expect((await deployment.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'result', data: 'done' });
+    expect(callsMade()).toBe(1);
+  });
+
+  it('DESIGN 6 rule 3: a call that its cancelled run has withdrawn is not made', async () => {
+    const item = await call();
+    await database.query('insert into claims (effect_id, withdrawn) values ($1, true)', [item.effectId]);
+    await start();
+    await deployment.publish('tool', item);
 
     expect((await deployment.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'outcome_unknown' });
     expect(callsMade()).toBe(0);
@@ -312,6 +346,17 @@ describe('the rules of work', () => {
     expect(await deployment.reportOf('delivery.reported', item.effectId)).toMatchObject({ outcome: 'exhausted', attempts: 5 });
     expect(posts).toEqual([]);
     expect(await deployment.attemptsOf(deliveryId)).toBe(5);
+  });
+
+  it.each([0, 4])('DESIGN 6 rule 7: an attempt whose acknowledgement by the database is lost is counted once, and made (%i before it)', async (attempts) => {
+    const deliveryId = await deployment.delivery({ url: 'https://receiver.example/', bundleHash, attempts });
+    await start({ database: databaseThatLosesAnswer('effect_worker_attempt') });
+    const item = deliveryItem(deliveryId);
+    await deployment.publish('delivery', item);
+
+    expect(await deployment.reportOf('delivery.reported', item.effectId)).toMatchObject({ outcome: 'delivered', attempts: attempts + 1 });
+    expect(posts).toEqual([String(attempts + 1)]);
+    expect(await deployment.attemptsOf(deliveryId)).toBe(attempts + 1);
   });
 });
 

@@ -158,6 +158,6 @@ const CHANGES: Record<Kind, Change> = {
   agentStates: (tables, rows) => rows.forEach((row) => void list(tables.agentStates, row['session_id'] as string).push(without(row, 'p'))),
   runCalls: (tables, rows) => rows.forEach((row) => void tables.runCalls.push(without(row, 'p'))),
   deliveries: (tables, rows) => {
-    for (const row of rows) list(tables.deliveries, row['id'] as string).push({ ...row, attempts: 0, state: 'open', settled_at: null });
+    for (const row of rows) list(tables.deliveries, row['id'] as string).push({ ...row, attempts: 0, counted_by: null, state: 'open', settled_at: null });
   },
 };

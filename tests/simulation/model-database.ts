@@ -56,9 +56,12 @@ function ofWorkers(tables: ModelTables, nowMs: () => number, withdrawal: Withdra
       return [{ open: rows.length === 0 ? null : rows.some(({ state }) => state === 'open') }];
     },
     effect_worker_delivery: ([id]) => (tables.deliveries.get(id as string) ?? []).slice(0, 1).map((row) => read(row, DELIVERY_COLUMNS, 'deliveries')),
-    effect_worker_attempt: ([id, most]) => {
-      const rows = (tables.deliveries.get(id as string) ?? []).filter((row) => row['state'] === 'open' && (row['attempts'] as number) < (most as number));
-      for (const row of rows) row['attempts'] = (row['attempts'] as number) + 1;
+    effect_worker_attempt: ([id, most, countedBy]) => {
+      const isCounted = (row: Row) => row['counted_by'] === countedBy;
+      const rows = (tables.deliveries.get(id as string) ?? []).filter(
+        (row) => row['state'] === 'open' && ((row['attempts'] as number) < (most as number) || isCounted(row)),
+      );
+      for (const row of rows) Object.assign(row, { attempts: (row['attempts'] as number) + (isCounted(row) ? 0 : 1), counted_by: countedBy });
       return rows.map((row) => read(row, ['attempts']));
     },
     effect_worker_events: ([session, from, to, kinds, limit]) => {
@@ -75,10 +78,11 @@ function ofWorkers(tables: ModelTables, nowMs: () => number, withdrawal: Withdra
       const inOrder = rows.sort((left, right) => (left['off'] as number) - (right['off'] as number)).slice(0, limit as number);
       return inOrder.map((row) => ({ off: row['off'], body: row['body'] }));
     },
-    effect_worker_claim: ([id]) => {
+    effect_worker_claim: ([id, claimant]) => {
       const claim = tables.claims.get(id as string);
+      if (claim !== undefined && claim['claimant'] === claimant) return [{}];
       if (claim !== undefined && !(claim['withdrawn'] === true && withdrawal === 'overridden')) return [];
-      tables.claims.set(id as string, { effect_id: id, claimed_at: new Date(nowMs()), withdrawn: false });
+      tables.claims.set(id as string, { effect_id: id, claimed_at: new Date(nowMs()), withdrawn: false, claimant });
       return [{}];
     },
     effect_worker_claimed: ([id]) => (tables.claims.has(id as string) ? [{ one: 1 }] : []),

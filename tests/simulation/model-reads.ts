@@ -82,7 +82,7 @@ export function effectsOf(tables: ModelTables, nowMs: () => number, withdrawal: 
 
     withdrawUnclaimed(effectIds) {
       for (const id of withdrawal === 'read only' ? [] : effectIds)
-        if (!tables.claims.has(id)) tables.claims.set(id, { effect_id: id, claimed_at: new Date(nowMs()), withdrawn: true });
+        if (!tables.claims.has(id)) tables.claims.set(id, { effect_id: id, claimed_at: new Date(nowMs()), withdrawn: true, claimant: null });
       return new Set(effectIds.filter(isBegun));
     },
 

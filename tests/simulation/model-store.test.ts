@@ -30,7 +30,7 @@ function othersOn(tables: ModelTables): OtherProcesses {
     },
     async claim(effectId) {
       if (tables.claims.has(effectId)) return false;
-      tables.claims.set(effectId, { effect_id: effectId, claimed_at: new Date(), withdrawn: false });
+      tables.claims.set(effectId, { effect_id: effectId, claimed_at: new Date(), withdrawn: false, claimant: null });
       return true;
     },
     async storeTools(hash, tools) {

@@ -8,6 +8,7 @@ import { agentApiKey } from '#shared/config/load-bundle.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import type { GuardedPoster } from '#shared/http/guarded-post.ts';
+import { ulid } from '#shared/ids.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { retryWhileTransient } from '#shared/storage/retry-while-transient.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -97,7 +98,8 @@ async function attemptOnce(
   const bundle = await retryWhileTransient(() => deps.bundles.read(found.bundleHash), running.signal); // no fail point: reads
   const apiKey = agentApiKey(bundle, deps.environment);
   // Counted right before the request: a worker that dies from here on has used up the attempt.
-  const attempt = await retryWhileTransient(() => countAttempt(database, deliveryId, maxAttempts), running.signal);
+  const countedBy = ulid();
+  const attempt = await retryWhileTransient(() => countAttempt(database, deliveryId, maxAttempts, countedBy), running.signal);
   if (attempt === null) return usedUp(deliveryId, running, deps);
   failPoint('delivery.counted');
   const outcome = await posted(work, found, attempt, apiKey, running, deps); // no fail point: inside

@@ -21,7 +21,8 @@ const READ: NamedStatement = {
 /** The condition holds across all workers that have an item of the delivery. */
 const COUNT: NamedStatement = {
   name: 'effect_worker_attempt',
-  text: `update deliveries set attempts = attempts + 1 where id = $1 and state = 'open' and attempts < $2 returning attempts`,
+  text: `update deliveries set attempts = attempts + case when counted_by = $3 then 0 else 1 end, counted_by = $3
+    where id = $1 and state = 'open' and (attempts < $2 or counted_by = $3) returning attempts`,
 };
 
 const row = z.object({
@@ -43,8 +44,11 @@ export async function readDelivery(database: Queryable, deliveryId: string): Pro
   return { runId, hostAllowlist, bundleHash, createdAtMs: createdAt.getTime(), ...rest };
 }
 
-/** @returns the attempt's number; null when the delivery is settled or has no attempt left */
-export async function countAttempt(database: Queryable, deliveryId: string, maxAttempts: number): Promise<number | null> {
-  const { rows } = await database.query<{ attempts: number }>(COUNT, [deliveryId, maxAttempts]); // no fail point: caller
+/**
+ * @param countedBy the same in each repeat after a transient error, which may have come behind the commit: all of them count one attempt
+ * @returns the attempt's number; null when the delivery is settled or has no attempt left
+ */
+export async function countAttempt(database: Queryable, deliveryId: string, maxAttempts: number, countedBy: string): Promise<number | null> {
+  const { rows } = await database.query<{ attempts: number }>(COUNT, [deliveryId, maxAttempts, countedBy]); // no fail point: caller
   return rows[0]?.attempts ?? null;
 }

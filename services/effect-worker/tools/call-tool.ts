@@ -3,6 +3,7 @@ import type { RunningItem } from '#services/work/running-items.ts';
 import type { Clock } from '#shared/clock.ts';
 import type { BundleCache } from '#shared/config/bundle-cache.ts';
 import { failPoint } from '#shared/fail-points.ts';
+import { ulid } from '#shared/ids.ts';
 import type { Database } from '#shared/storage/database.ts';
 import { retryWhileTransient } from '#shared/storage/retry-while-transient.ts';
 import { genAi } from '#shared/telemetry/gen-ai.ts';
@@ -58,10 +59,11 @@ export async function callTool(work: ToolCall, running: RunningItem, deps: CallT
   const tool = await retryWhileTransient(() => lists.tool(work.listHash, toolName), running.signal);
   const repeatable = tool?.repeatable ?? false;
   running.span?.set({ [genAi.toolDescription]: tool?.description ?? undefined });
+  const claimant = ulid();
   const claim = async () => {
     // A claimed call must settle: aborts are ignored from here on.
     running.protect();
-    if (!(await retryWhileTransient(() => claimCall(database, work.effectId), running.signal))) throw new Claimed();
+    if (!(await retryWhileTransient(() => claimCall(database, work.effectId, claimant), running.signal))) throw new Claimed();
     failPoint('tool.claimed');
   };
   // By this delivery: its further tries pass.
