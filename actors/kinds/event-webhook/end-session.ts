@@ -10,7 +10,7 @@ export function awaitsEvents(plan: Plan): boolean {
   return state.value !== 'idle' || isBehind(state.context, { head: plan.lastOffset + 1, deployment: deploymentOf(plan) });
 }
 
-/** Once its run and callback are settled: ends an ephemeral session, at once or when its last event is settled. */
+/** Once a run without callback, or a callback, is settled: ends an ephemeral session without open deliveries, at once or when its last event is settled. */
 export function endSession(plan: Plan): void {
   if (awaitsEvents(plan)) plan.send(eventWebhookActor, { type: 'session.ended' });
   else plan.send(sessionActor, { type: 'deliveries.settled' });

@@ -74,7 +74,7 @@ export const sessionMachine = setup({
     hasWantedTurn: ({ context }) => context.wanted !== null,
     hasTooManyChecks,
     isAwaitedCheck,
-    isEphemeral: ({ context }) => context.ephemeral,
+    isDelivered: ({ context: { ephemeral, deliveries = [] } }) => ephemeral && deliveries.length === 0,
     isOver: ({ context }) => context.isOver,
   },
   actions: {
@@ -104,6 +104,10 @@ export const sessionMachine = setup({
   id: 'session',
   context: { mode: 'auto', ephemeral: false, isOver: false, turnId: null, lastMessageAtMs: null, runId: null, queue: [], wanted: null, checks: [] },
   initial: 'absent',
+  on: {
+    'delivery.opened': { actions: assign({ deliveries: ({ context, event }) => [...othersOpen(context, event), event.deliveryId] }) },
+    'delivery.settled': { actions: assign({ deliveries: ({ context, event }) => othersOpen(context, event) }) },
+  },
   states: {
     absent: {
       on: {
@@ -143,7 +147,7 @@ export const sessionMachine = setup({
         'event.patch': patchEvent(),
         'events.delete': deleteEvents(),
         'session.delete': { target: 'deleted', actions: [erase(), replyWithNothing()] },
-        'deliveries.settled': { guard: 'isEphemeral', target: 'deleted', actions: erase() },
+        'deliveries.settled': { guard: 'isDelivered', target: 'deleted', actions: erase() },
         'run.expired': { actions: failUnknownRun() },
         'run.cancel': [{ guard: 'isSettledRun', actions: alreadySettled() }, { actions: [failCancelled(), replyWithNothing()] }],
         'event.post': [
@@ -215,7 +219,7 @@ export const sessionMachine = setup({
           { guard: 'isWaitingRun', actions: [failCancelled(), dequeue(), replyWithNothing()] },
           { actions: [failCancelled(), replyWithNothing()] },
         ],
-        'deliveries.settled': { guard: 'isEphemeral', actions: assign({ isOver: true }) },
+        'deliveries.settled': { guard: 'isDelivered', actions: assign({ isOver: true }) },
         'turn.result': { actions: { type: 'notifyTurn', params: ({ event }) => ({ event: event.event }) } },
         'mode.asked': { actions: [assign({ mode: ({ event }) => event.mode }), { type: 'changeMode', params: ({ event }) => ({ mode: event.mode }) }] },
         'turn.settled': [
@@ -287,3 +291,8 @@ export const sessionMachine = setup({
     },
   },
 });
+
+/** Deliveries that are open beside the event's. */
+function othersOpen({ deliveries = [] }: SessionContext, { deliveryId }: { deliveryId: string }): string[] {
+  return deliveries.filter((id) => id !== deliveryId);
+}

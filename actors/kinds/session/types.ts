@@ -55,8 +55,10 @@ interface CutRange {
 
 export interface SessionContext {
   mode: 'auto' | 'manual';
-  /** Made for one run, and deleted when that run's last delivery is settled. */
+  /** Made for one run, and deleted when no delivery is open any more, of that run or of a later one. */
   ephemeral: boolean;
+  /** Of an ephemeral session: its open deliveries. Absent: none, or not known, as in snapshots of earlier commits, until its next round. */
+  deliveries?: string[];
   /** Ephemeral, and its last delivery settled during a turn: deleted at the turn's end. */
   isOver: boolean;
   turnId: string | null;
@@ -106,7 +108,10 @@ export type SessionEvent =
   | { type: 'run.expired'; runId: string; event: RunEventBody }
   /** `isSettled`: before this command. */
   | { type: 'run.cancel'; runId: string; isSettled: boolean; event: RunEventBody }
-  /** No delivery is outstanding. */
+  /** A round was opened: the first one, or another. Of an ephemeral session alone, as the next. */
+  | { type: 'delivery.opened'; deliveryId: string }
+  | { type: 'delivery.settled'; deliveryId: string }
+  /** A delivery, the last event or a run without callback is settled: an ephemeral session ends unless a delivery is open, whose end sends it again. */
   | { type: 'deliveries.settled' };
 
 /** Executed by the runtime, in this order, in one commit. */

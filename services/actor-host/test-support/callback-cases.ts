@@ -31,6 +31,41 @@ export function callbackCases(open: () => Promise<TestCluster>): void {
       expect(await runOf(cluster)).toMatchObject({ state: 'succeeded' });
     });
 
+    it.each([
+      ['of the first run', 'run_1', 'run_2'],
+      ['of the second run', 'run_2', 'run_1'],
+    ])('DESIGN 5: an ephemeral session with two runs stays when the callback %s is settled, until the other is', async (_, early, late) => {
+      const cluster = await open();
+      await cluster.host();
+      const rounds = await twoCallbacks(cluster);
+      const settled = (run: string) => cluster.send({ ...report(rounds.get(run) ?? '', 'delivered', 1), deliveryId: `${run}-callback` });
+      await settled(early);
+      await eventually(async () => (await cluster.count('deliveries', `state = 'delivered'`)) === 1);
+      expect(await cluster.count('sessions', 'deleted_at is null')).toBe(1);
+      expect(await cluster.count('customers')).toBe(1);
+      await settled(late);
+      await eventually(async () => (await cluster.count('sessions', 'deleted_at is not null')) === 1);
+      expect(await cluster.count('customers')).toBe(0);
+    });
+
+    it('DESIGN 5: an ephemeral session whose callback is being repeated stays when a later run without callback is settled', async () => {
+      const cluster = await open();
+      await cluster.host();
+      const [next, first] = [cluster.nextCall(), nextDelivery(cluster)];
+      await cluster.startRun({ id: 'run_1' });
+      await cluster.send(calledTools('ses_run', (await next).callId, VERDICT));
+      const again = nextDelivery(cluster);
+      await cluster.send(report((await first).effectId, 'failed', 1));
+      const { effectId } = await again;
+      const other = cluster.nextCall();
+      await cluster.startRun({ id: 'run_2', sessionId: 'ses_run', ephemeral: false, callbackUrl: null });
+      await cluster.send(calledTools('ses_run', (await other).callId, VERDICT));
+      await eventually(async () => (await cluster.count('runs', `state = 'succeeded'`)) === 2);
+      expect(await cluster.count('sessions', 'deleted_at is null')).toBe(1);
+      await cluster.send(report(effectId, 'delivered', 2));
+      await eventually(async () => (await cluster.count('sessions', 'deleted_at is not null')) === 1);
+    });
+
     it('DESIGN 5: a callback is one row; after a failure its back-off is a timer, and it becomes a dead letter at the end', async () => {
       const cluster = await open();
       await cluster.host();
@@ -248,6 +283,18 @@ async function failedOnce(
   await cluster.send({ ...report(first.effectId, 'failed', 1), retryAfterMs });
   await eventually(async () => (await cluster.count('timers', `key = '${first.effectId}${RETRY_SUFFIX}'`)) === 1);
   return first;
+}
+
+/** Two runs of one ephemeral session, whose callbacks are posted. @returns the round of each run */
+async function twoCallbacks(cluster: TestCluster): Promise<ReadonlyMap<string, string>> {
+  const rounds = new Map<string, string>();
+  for (const run of [{ id: 'run_1' }, { id: 'run_2', sessionId: 'ses_run', ephemeral: false }]) {
+    const [next, delivery] = [cluster.nextCall(), nextDelivery(cluster)];
+    await cluster.startRun(run);
+    await cluster.send(calledTools('ses_run', (await next).callId, VERDICT));
+    rounds.set(run.id, (await delivery).effectId);
+  }
+  return rounds;
 }
 
 async function stopOf(host: HostUnderTest): Promise<'stopped'> {
