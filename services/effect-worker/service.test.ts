@@ -70,7 +70,7 @@ const delivery = async (fields: Parameters<typeof deliveryItem>[1] = {}) =>
   deliveryItem(await deployment.delivery({ url: 'https://receiver.example/', bundleHash }), fields);
 
 /** The bus with changed work items. */
-function busThat(change: (item: WorkItem) => Partial<WorkItem>, commands: Bus['commands'] = bus.commands): Bus {
+function busThat(change: (item: WorkItem) => Partial<WorkItem>, commands: Bus['commands'] = bus.commands, ackWaitMs = 60_000): Bus {
   return {
     ...bus,
     commands,
@@ -84,7 +84,7 @@ function busThat(change: (item: WorkItem) => Partial<WorkItem>, commands: Bus['c
       createdAtMs: () => bus.work.createdAtMs(),
       onRestart: (handler) => bus.work.onRestart(handler),
       depths: () => bus.work.depths(),
-      consume: (kind, options, handler) => bus.work.consume(kind, { ...options, ackWaitMs: 60_000 }, (item) => handler({ ...item, ...change(item) })),
+      consume: (kind, options, handler) => bus.work.consume(kind, { ...options, ackWaitMs }, (item) => handler({ ...item, ...change(item) })),
     },
   };
 }
@@ -246,12 +246,14 @@ describe('the rules of work', () => {
     const retryEveryMs = lease.extendEveryMs / 8;
     let isClosed = false;
     let extensions = 0;
-    const item = await call();
+    const item = await call({}, { repeatable: true });
     await deployment.effect(item.effectId, 'open');
     onCall = (response) => {
+      if (isClosed) return { content: [{ type: 'text', text: 'done' }] };
       response.on('close', () => {
         isClosed = true;
       });
+      return undefined;
     };
     const away = busThat(() => ({
       working: () => {
@@ -262,13 +264,65 @@ describe('the rules of work', () => {
     await start({ bus: away }, { lease });
     await deployment.publish('tool', item);
 
-    expect((await deployment.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'failed', reason: 'outcome_unknown' });
-    await vi.waitFor(() => expect(isClosed).toBe(true), WAIT);
+    expect((await deployment.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'result', data: 'done' });
     // On a busy machine there are fewer, never more than fit before the lease ends.
     expect(extensions).toBeGreaterThan(0);
     expect(extensions).toBeLessThan(1 + (lease.ackWaitMs - lease.extendEveryMs) / retryEveryMs);
+    expect(callsMade()).toBe(2);
+  });
+
+  it('DESIGN 6 rule 4: a claimed call that was refused is not tried again when its lease is lost', async () => {
+    onCall = (response) => void response.writeHead(503).end();
+    const away = busThat(() => ({ working: () => Promise.reject(new SwitchyardError('service.unreachable', 'no broker')) }));
+    // The pause before the next try is longer.
+    await start({ bus: away }, { lease: { ackWaitMs: 600, extendEveryMs: 100 } });
+    const item = await call();
+    await deployment.publish('tool', item);
+
+    expect((await deployment.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'failed' });
     expect(callsMade()).toBe(1);
   });
+
+  it.each(['in flight', 'answered'] as const)(
+    'DESIGN 6 rule 4: a claimed call goes on when its lease is lost, and its outcome is reported when the broker is back (%s by then)',
+    async (progress) => {
+      const lease = { ackWaitMs: 1_500, extendEveryMs: 300 };
+      const refused = () => Promise.reject(new SwitchyardError('service.unreachable', 'no broker'));
+      const item = await call();
+      let isBack = false;
+      let response: ServerResponse | undefined;
+      if (progress === 'in flight') {
+        onCall = (opened) => {
+          response = opened;
+        };
+      }
+      const answer = () => {
+        const result = { content: [{ type: 'text', text: 'done' }] };
+        const body = JSON.stringify({ jsonrpc: '2.0', id: server.messages('tools/call')[0]?.id, result });
+        response?.writeHead(200, { 'content-type': 'application/json' }).end(body);
+      };
+      const commands: Bus['commands'] = { ...bus.commands, append: (...args) => (isBack ? bus.commands.append(...args) : refused()) };
+      const away = busThat(
+        ({ deliveryCount, working }) => {
+          // The lease is over by then.
+          if (deliveryCount > 1 && !isBack) {
+            isBack = true;
+            answer();
+          }
+          return { working: () => (isBack ? working() : refused()) };
+        },
+        commands,
+        lease.ackWaitMs,
+      );
+      await start({ bus: away }, { lease });
+      await deployment.publish('tool', item);
+
+      expect((await deployment.reportOf('tool.completed', item.effectId)).outcome).toMatchObject({ type: 'result', data: 'done' });
+      await deployment.gone(item.effectId);
+      expect(callsMade()).toBe(1);
+      expect(deployment.commands.filter(({ commandId }) => commandId === item.effectId)).toHaveLength(1);
+    },
+  );
 
   it('DESIGN 6 rule 5: what is past its deadline is not begun', async () => {
     const past = { deadlineAtMs: clock.nowMs() - 1 };

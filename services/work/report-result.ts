@@ -29,7 +29,8 @@ interface ReportDeps {
 
 /**
  * Appends a result to the command log. Its command id is the effect's: the log's dedupe window and the session's processed commands
- * refuse the result of a redelivered item. The retries end when the lease is lost, since another worker may have the item by then.
+ * refuse the result of a redelivered item. The retries end when the lease is lost, since another worker may have the item by then; those of a kept item,
+ * whose result no other worker has, at its deadline.
  *
  * @throws the log's last error
  */

@@ -52,6 +52,27 @@ describe('RunningItems', () => {
     expect(item.signal.reason).toMatchObject({ code: 'bus.lease_lost' });
   });
 
+  it('ends a kept item whose lease is lost at its deadline, and then says so', () => {
+    const item = items.begin(1, 1_000);
+    const { leaseLost } = item;
+    item.keep();
+    item.end('lease-lost');
+    expect([item.cause, item.isLeaseOver, item.isLeaseLost, leaseLost.aborted]).toEqual([null, true, false, false]);
+    vi.advanceTimersByTime(1_000);
+    expect([item.cause, item.isLeaseLost, leaseLost.aborted]).toEqual(['deadline', true, true]);
+  });
+
+  it('loses the lease of a kept item that is past its deadline at once, and of each when a drain takes too long', () => {
+    const [late, lost, other] = [items.begin(1, 1_000), items.begin(1, 10_000), items.begin(1, 10_000)];
+    for (const item of [late, lost, other]) item.keep();
+    vi.advanceTimersByTime(1_000);
+    late.end('lease-lost');
+    lost.end('lease-lost');
+    expect([late.isLeaseLost, lost.isLeaseLost, other.isLeaseLost]).toEqual([true, false, false]);
+    items.loseAllLeases();
+    expect([lost.cause, lost.isLeaseLost, other.cause, other.isLeaseLost]).toEqual(['lease-lost', true, 'lease-lost', true]);
+  });
+
   it('does not cancel a protected item, whose deadline and lease hold', () => {
     const [settles, lost] = [items.begin(1, 1_000), items.begin(1, 10_000)];
     for (const item of [settles, lost]) {

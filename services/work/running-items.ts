@@ -32,6 +32,8 @@ export class RunningItem {
   readonly #releases: (() => void)[] = [];
   #cause: EndCause | null = null;
   #isProtected = false;
+  #isKept = false;
+  #isLeaseOver = false;
   #isLeaseLost = false;
   #signal: AbortSignal | null = null;
   #leaseLost: AbortController | null = null;
@@ -53,7 +55,7 @@ export class RunningItem {
     return this.#signal;
   }
 
-  /** Aborted once another worker may have the item, whatever ended it before. */
+  /** Aborted once another worker may have the item, whatever ended it before. Of a kept item at its deadline. */
   get leaseLost(): AbortSignal {
     if (this.#leaseLost === null) {
       this.#leaseLost = new AbortController();
@@ -67,6 +69,11 @@ export class RunningItem {
     return this.#isLeaseLost;
   }
 
+  /** Whether its lease was lost, though a kept item goes on. */
+  get isLeaseOver(): boolean {
+    return this.#isLeaseOver;
+  }
+
   /** The first cause; null while there is none. */
   get cause(): EndCause | null {
     return this.#cause;
@@ -77,18 +84,37 @@ export class RunningItem {
   }
 
   end(cause: EndCause): void {
-    if (cause === 'lease-lost' && !this.#isLeaseLost) {
-      this.#isLeaseLost = true;
-      this.#leaseLost?.abort(this.#reasons['lease-lost']());
+    if (cause === 'lease-lost') {
+      this.#isLeaseOver = true;
+      if (this.#isKept && this.#cause === null) return;
+      this.#loseLease();
     }
     if (this.#cause !== null || (cause === 'cancelled' && this.#isProtected)) return;
     this.#cause = cause;
     this.#controller.abort(this.#reasons[cause]());
+    if (this.#isLeaseOver) this.#loseLease();
+  }
+
+  #loseLease(): void {
+    if (this.#isLeaseLost) return;
+    this.#isLeaseLost = true;
+    this.#leaseLost?.abort(this.#reasons['lease-lost']());
   }
 
   /** From now on the item can't be cancelled. No effect once it was. */
   protect(): void {
     this.#isProtected = true;
+  }
+
+  /** From now on the loss of its lease does not end the item before its deadline: another worker may get it, and must not execute it. */
+  keep(): void {
+    this.#isKept = true;
+  }
+
+  /** Ends a kept item, too. */
+  giveUp(): void {
+    this.#isKept = false;
+    this.end('lease-lost');
   }
 
   /** @param leave run on release */
@@ -125,7 +151,7 @@ export class RunningItems {
   }
 
   loseAllLeases(): void {
-    for (const running of this.#running.values()) running.end('lease-lost');
+    for (const running of this.#running.values()) running.giveUp();
   }
 }
 

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type { ListedTool, ToolWork } from '#bus/messages/tool.ts';
 import type { RunningItem } from '#services/work/running-items.ts';
 import type { Clock } from '#shared/clock.ts';
@@ -26,6 +27,9 @@ const INVALID_PARAMS = -32_602;
 const HEADER_MISMATCH = -32_020;
 /** They mean that the list which the call was made from is old. */
 const STALE_LIST = new Set<number | null>([METHOD_NOT_FOUND, INVALID_PARAMS, HEADER_MISMATCH]);
+
+/** For the worker that has claimed a call to report its outcome, where it was only cut off from the broker. */
+const CLAIMANT_MS = 3_000;
 
 type ToolCall = Extract<ToolWork, { type: 'call' }>;
 
@@ -65,10 +69,15 @@ export async function callTool(work: ToolCall, running: RunningItem, deps: CallT
     running.protect();
     if (!(await retryWhileTransient(() => claimCall(database, work.effectId, claimant), running.signal))) throw new Claimed();
     failPoint('tool.claimed');
+    running.leaseLost.throwIfAborted();
+    // No other worker may make the call, so nothing is won by ending it: its outcome is reported when the broker is back.
+    running.keep();
   };
   // By this delivery: its further tries pass.
   let hasBegun = false;
   const begin = async () => {
+    // Its outcome may have been reported as unknown.
+    if (hasBegun && running.isLeaseOver) throw new ToolFailure('stopped', 'the lease of the call is over');
     if (hasBegun) return;
     if (running.isCancelled()) throw new ToolFailure('stopped', 'the call was cancelled');
     await (repeatable ? endUnless(isAwaited, running) : claim()); // no fail point: inside
@@ -79,7 +88,7 @@ export async function callTool(work: ToolCall, running: RunningItem, deps: CallT
   } catch (error) {
     running.leaseLost.throwIfAborted();
     if (running.isCancelled()) throw error;
-    if (error instanceof Claimed) return outcomeUnknown();
+    if (error instanceof Claimed) return ofClaimant(running);
     if (!(error instanceof ToolFailure)) throw error;
     // The tool's own error text may repeat the arguments, so it goes to the model and not to the log.
     const why = error.kind === 'error' ? { rpc_code: error.rpcCode } : { err: error };
@@ -89,6 +98,13 @@ export async function callTool(work: ToolCall, running: RunningItem, deps: CallT
     if (STALE_LIST.has(error.rpcCode) || error.kind === 'auth_failed') server.isListStale = true;
     return outcomeOf(error, repeatable);
   }
+}
+
+/** Of two results the log takes the first: that of the worker that has made the call, if it comes within the time. A call that no delivery has begun was withdrawn. */
+async function ofClaimant(running: RunningItem): Promise<ToolOutcome> {
+  if (running.mayBeStarted) await pause(CLAIMANT_MS, undefined, { signal: running.signal }).catch(() => {}); // no fail point: waits
+  running.leaseLost.throwIfAborted();
+  return outcomeUnknown();
 }
 
 async function endUnless(isAwaited: () => Promise<boolean>, running: RunningItem): Promise<void> {
