@@ -221,8 +221,8 @@ export const plantedFaults: readonly PlantedFault[] = [
     // The delivery count does not show every redelivery: a broker's new leader may not know of the first delivery.
     patch: { file: 'services/effect-worker/tools/claims.ts', find: 'return rowCount === 1;', replace: 'return rowCount !== null;' },
   },
-  { name: 'a call of a cancelled run that is claimed behind its owner’s read', caughtAt: 86, options: { withdrawal: 'read only' } },
-  { name: 'a withdrawn call that a worker makes all the same', caughtAt: 86, options: { withdrawal: 'overridden' } },
+  { name: 'a call of a cancelled run that is claimed behind its owner’s read', caughtAt: 33, options: { withdrawal: 'read only' } },
+  { name: 'a withdrawn call that a worker makes all the same', caughtAt: 33, options: { withdrawal: 'overridden' } },
   {
     name: 'a cancelled run that does not wait for a call that has begun',
     caughtAt: 5,
