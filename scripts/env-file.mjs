@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { parseEnv } from 'node:util';
+import util from 'node:util'; // `{ parseEnv }` would not link in an old Node, which has to reach `requireNode`
 import { ScriptError } from './run-script.mjs';
 
 /**
@@ -12,7 +12,7 @@ import { ScriptError } from './run-script.mjs';
 export function readEnvFile(environment) {
   const path = environment.SWITCHYARD_ENV_FILE || '.env';
   delete environment.SWITCHYARD_ENV_FILE;
-  const given = Object.entries(parseEnv(textOf(path))).filter(([name]) => environment[name] === undefined);
+  const given = Object.entries(util.parseEnv(textOf(path))).filter(([name]) => environment[name] === undefined);
   for (const [name, value] of given) environment[name] = value;
   if (given.length > 0) environment.SWITCHYARD_ENV_FILE = path;
 }

@@ -1,4 +1,6 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
+import { parseAst } from 'rolldown/parseAst';
 import { expect, it } from 'vitest';
 import { nodeSatisfies } from './node-version.mjs';
 
@@ -42,3 +44,81 @@ it('has the same range in the lock file', () => {
   const [own, lock] = ['package.json', 'package-lock.json'].map((name) => JSON.parse(readFileSync(new URL(`../${name}`, import.meta.url), 'utf8')));
   expect(lock.packages[''].engines).toEqual(own.engines);
 });
+
+/** Names that Node 18 and all later releases export: a static import of any other name ends an old Node with a stack before a line runs. */
+const OF_NODE_18: Record<string, readonly string[]> = {
+  'node:child_process': ['spawn', 'spawnSync'],
+  'node:crypto': ['createHash', 'createHmac', 'randomBytes', 'randomUUID'],
+  'node:events': ['once'],
+  'node:fs': [
+    'accessSync',
+    'chmodSync',
+    'chownSync',
+    'constants',
+    'copyFileSync',
+    'existsSync',
+    'linkSync',
+    'lstatSync',
+    'mkdirSync',
+    'mkdtempSync',
+    'readFileSync',
+    'readdirSync',
+    'realpathSync',
+    'renameSync',
+    'rmSync',
+    'writeFileSync',
+  ],
+  'node:http': ['createServer'],
+  'node:net': ['connect', 'createServer'],
+  'node:os': ['constants', 'cpus', 'release', 'tmpdir', 'totalmem', 'userInfo'],
+  'node:path': ['basename', 'delimiter', 'dirname', 'join', 'resolve'],
+  'node:process': ['chdir'],
+  'node:readline': ['createInterface'],
+  'node:timers/promises': ['setTimeout'],
+  'node:url': ['fileURLToPath'],
+  'node:util': ['parseArgs'],
+};
+
+it('is checked by each script in an old Node, too, and before there are packages', () => {
+  const files = ['scripts/', 'scripts/servers/', 'bench/'].flatMap((folder) => readdirSync(urlOf(folder)).map((name) => folder + name));
+  const scripts = files.filter((path) => path.endsWith('.mjs') && /^(} else )?await runScript\(|^ +await runScript\(|^requireNode\(/m.test(textOf(path)));
+
+  expect(scripts).toEqual(
+    expect.arrayContaining(['start', 'ask', 'cluster', 'operator', 'switchyard', 'test', 'prepare'].map((name) => `scripts/${name}.mjs`)),
+  );
+  expect(Object.fromEntries(scripts.map((path) => [path, unsafeImports(urlOf(path))]).filter(([, found]) => found?.length))).toEqual({});
+});
+
+/** Static imports of a module, and of those that it imports, that fail to link in Node 18 or without packages. */
+function unsafeImports(module: URL, seen = new Set<string>()): string[] {
+  if (seen.has(module.href)) return [];
+  seen.add(module.href);
+  return importsOf(module).flatMap(({ from, names }) => {
+    if (from.startsWith('.')) return unsafeImports(new URL(from, module), seen);
+    if (!isBuiltin(from)) return [from];
+    return names.filter((name) => name !== 'default' && !OF_NODE_18[from]?.includes(name)).map((name) => `${name} of ${from}`);
+  });
+}
+
+function importsOf(module: URL): { from: string; names: string[] }[] {
+  return parseAst(readFileSync(module, 'utf8')).body.flatMap((node) => {
+    if (node.type === 'ExportAllDeclaration') return [{ from: node.source.value, names: [] }];
+    if (node.type === 'ExportNamedDeclaration' && node.source !== null)
+      return [{ from: node.source.value, names: node.specifiers.map(({ local }) => nameOf(local)) }];
+    if (node.type !== 'ImportDeclaration') return [];
+    const names = node.specifiers.flatMap((one) => (one.type === 'ImportSpecifier' ? [nameOf(one.imported)] : []));
+    return [{ from: node.source.value, names }];
+  });
+}
+
+function nameOf(name: { type: string; name?: string; value?: string }): string {
+  return name.name ?? name.value ?? '';
+}
+
+function urlOf(path: string): URL {
+  return new URL(`../${path}`, import.meta.url);
+}
+
+function textOf(path: string): string {
+  return readFileSync(urlOf(path), 'utf8');
+}
