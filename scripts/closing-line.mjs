@@ -1,6 +1,7 @@
 /**
  * A vitest reporter that ends the run with one line, `N passed, N failed`, for any CI to parse. A skipped test, an empty run or an aborted one
- * counts as failure: missing tests must not pass unnoticed. With `-t` the tests that it leaves out are wanted to be skipped.
+ * counts as failure: missing tests must not pass unnoticed. With `-t` the tests that it leaves out are wanted to be skipped, and with `--changed` a run
+ * is empty where no edit affects a test.
  */
 export default class ClosingLine {
   /** Printed when the run aborts. */
@@ -8,14 +9,21 @@ export default class ClosingLine {
 
   #hasPattern = false;
 
+  #mayBeEmpty = false;
+
   /** @param {import('vitest/node').Vitest} vitest */
   onInit(vitest) {
     this.#hasPattern = vitest.config.testNamePattern !== undefined;
+    this.#mayBeEmpty = Boolean(vitest.config.changed);
     process.on('exit', () => console.log(this.#line));
   }
 
   /** @param {readonly import('vitest/node').TestModule[]} modules @param {readonly unknown[]} unhandledErrors */
   onTestRunEnd(modules, unhandledErrors) {
+    if (modules.length === 0 && unhandledErrors.length === 0 && this.#mayBeEmpty) {
+      this.#line = '0 passed, 0 failed';
+      return;
+    }
     let passed = 0;
     let failed = unhandledErrors.length;
     let skipped = 0;
