@@ -2,9 +2,15 @@ import { readFileSync } from 'node:fs';
 import util from 'node:util'; // `{ parseEnv }` would not link in an old Node, which has to reach `requireNode`
 import { ScriptError } from './run-script.mjs';
 
+/** A quoted value may have several lines. */
+const QUOTES = ['"', "'", '`'];
+
+/** @typedef {{ line: number, name: string | null }} EnvLine counted from 1; null: the line sets nothing */
+
 /**
  * Adds the settings in `.env` to the environment, which wins, also with empty variables. SWITCHYARD_ENV_FILE may name another file; afterwards it
- * names the file that settings were taken from, and is unset without any.
+ * names the file that settings were taken from, and is unset without any. SWITCHYARD_ENV_LINES has the lines of the file for notes at the start, as JSON
+ * `{path, lines: EnvLine[]}` without values.
  *
  * @param {NodeJS.ProcessEnv} environment
  * @throws {ScriptError} when the file exists and can't be read
@@ -12,9 +18,41 @@ import { ScriptError } from './run-script.mjs';
 export function readEnvFile(environment) {
   const path = environment.SWITCHYARD_ENV_FILE || '.env';
   delete environment.SWITCHYARD_ENV_FILE;
-  const given = Object.entries(util.parseEnv(textOf(path))).filter(([name]) => environment[name] === undefined);
+  delete environment.SWITCHYARD_ENV_LINES;
+  const { lines, readable } = linesOf(textOf(path));
+  const given = Object.entries(util.parseEnv(readable)).filter(([name]) => environment[name] === undefined);
   for (const [name, value] of given) environment[name] = value;
   if (given.length > 0) environment.SWITCHYARD_ENV_FILE = path;
+  if (lines.length > 0) environment.SWITCHYARD_ENV_LINES = JSON.stringify({ path, lines });
+}
+
+/**
+ * `readable` is the text without lines that set nothing: with one, the parser of Node 20 loses the line behind it, too, or the rest of the file.
+ *
+ * @param {string} text
+ * @returns {{ lines: EnvLine[], readable: string }}
+ */
+function linesOf(text) {
+  const all = text.replace(/^\uFEFF/, '').split(/\r?\n/);
+  /** @type {EnvLine[]} */
+  const lines = [];
+  for (let index = 0; index < all.length; index += 1) {
+    const line = (all[index] ?? '').trim();
+    if (line === '' || line.startsWith('#')) continue;
+    const [, name = null, value = ''] = /^(?:export\s+)?([A-Za-z_][\w.-]*)\s*=\s*(.*)$/.exec(line) ?? [];
+    lines.push({ line: index + 1, name });
+    if (name === null) all[index] = '';
+    else index = lastLineOf(value, all, index);
+  }
+  return { lines, readable: all.join('\n') };
+}
+
+/** @param {string} value @param {string[]} all @param {number} index of the line in which the value begins */
+function lastLineOf(value, all, index) {
+  const quote = value.charAt(0);
+  if (!QUOTES.includes(quote) || value.includes(quote, 1)) return index;
+  const last = all.findIndex((line, at) => at > index && line.includes(quote));
+  return last < 0 ? index : last;
 }
 
 /** @param {string} path */

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { parseConfig } from '../services/standalone/config.ts';
+import { envFileNotes } from '../services/standalone/env-file-notes.ts';
 import { readEnvFile } from './env-file.mjs';
 
 let path: string;
@@ -17,7 +18,9 @@ it('adds variables that the environment lacks or has empty, and names the file',
   const environment: NodeJS.ProcessEnv = { SWITCHYARD_ENV_FILE: path, HOST: '127.0.0.1', OPENAI_API_KEY: '' };
   readEnvFile(environment);
 
-  expect(environment).toEqual({ SWITCHYARD_ENV_FILE: path, HOST: '127.0.0.1', OPENAI_API_KEY: '', ROUTER_PORT: '3001', STREAMING: 'true' });
+  const { SWITCHYARD_ENV_LINES: lines = '', ...others } = environment;
+  expect(others).toEqual({ SWITCHYARD_ENV_FILE: path, HOST: '127.0.0.1', OPENAI_API_KEY: '', ROUTER_PORT: '3001', STREAMING: 'true' });
+  expect(JSON.parse(lines)).toEqual({ path, lines: ['ROUTER_PORT', 'HOST', 'OPENAI_API_KEY', 'STREAMING'].map((name, index) => ({ line: index + 2, name })) });
 });
 
 it.each<[string, () => void]>([
@@ -29,7 +32,28 @@ it.each<[string, () => void]>([
   const environment: NodeJS.ProcessEnv = { SWITCHYARD_ENV_FILE: path, HOST: '127.0.0.1' };
   readEnvFile(environment);
 
-  expect(environment).toEqual({ HOST: '127.0.0.1' });
+  expect(environment).toMatchObject({ HOST: '127.0.0.1' });
+  expect(environment).not.toHaveProperty('SWITCHYARD_ENV_FILE');
+});
+
+it('passes over a line that sets nothing, which costs no other line its effect, and hands on its number', () => {
+  const text =
+    '\uFEFFROUTER_PORT 3001\r\nSTREAMING=true\r\n=none\n# not = this\nMY KEY=x\nPEM="-----BEGIN\nnot a line=\n-----END" # two\nAGENT_PORT = 8081\nHOST\n';
+  writeFileSync(path, text);
+  const environment: NodeJS.ProcessEnv = { SWITCHYARD_ENV_FILE: path, SWITCHYARD_ENV_LINES: 'of an earlier one' };
+  readEnvFile(environment);
+
+  const { SWITCHYARD_ENV_FILE, SWITCHYARD_ENV_LINES: lines = '', ...others } = environment;
+  expect(others).toEqual({ STREAMING: 'true', PEM: '-----BEGIN\nnot a line=\n-----END', AGENT_PORT: '8081' });
+  expect(JSON.parse(lines).lines).toEqual([
+    { line: 1, name: null },
+    { line: 2, name: 'STREAMING' },
+    { line: 3, name: null },
+    { line: 5, name: null },
+    { line: 6, name: 'PEM' },
+    { line: 9, name: 'AGENT_PORT' },
+    { line: 10, name: null },
+  ]);
 });
 
 it('reads what the recipe of docker-compose.yml writes, in which no upstream is set', () => {
@@ -40,5 +64,7 @@ it('reads what the recipe of docker-compose.yml writes, in which no upstream is 
   readEnvFile(environment);
 
   expect(environment.OPENAI_API_KEY).toBe('none');
-  expect(parseConfig(environment)).toMatchObject({ openAi: null, envFile: path });
+  const config = parseConfig(environment);
+  expect(config).toMatchObject({ openAi: null, envFile: path });
+  expect(envFileNotes(config.envFileLines, [])).toEqual([]);
 });

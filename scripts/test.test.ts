@@ -39,7 +39,11 @@ function folderWithoutEdits(): string {
   const reporter = fileURLToPath(new URL('closing-line.mjs', import.meta.url));
   writeFileSync(join(folder, 'vitest.config.mjs'), `export default { test: { reporters: ['default', ${JSON.stringify(reporter)}] } };\n`);
   writeFileSync(join(folder, 'one.test.mjs'), "throw new Error('it is not run');\n");
-  for (const args of [['init', '-q'], ['add', '.'], ['-c', 'user.name=test', '-c', 'user.email=test@example.org', 'commit', '-qm', 'all']]) {
+  for (const args of [
+    ['init', '-q'],
+    ['add', '.'],
+    ['-c', 'user.name=test', '-c', 'user.email=test@example.org', 'commit', '-qm', 'all'],
+  ]) {
     const { status, stderr } = spawnSync('git', args, { cwd: folder, encoding: 'utf8' });
     expect(status, stderr).toBe(0);
   }

@@ -8,6 +8,7 @@ import { sweepOf } from '#shared/config/sweep-settings.ts';
 import { tracingConfigOf } from '#shared/config/tracing-settings.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { parseAllowHosts } from '#shared/http/outbound-guard.ts';
+import { envFileOf, hasSettings } from './env-file-notes.ts';
 import { givenSettings } from './given-settings.ts';
 import { sampleManifestPath } from './package-folder.ts';
 import { upstreamOf } from './upstream.ts';
@@ -20,6 +21,7 @@ const shape = settingsOf('standalone');
 export function parseConfig(environment: Environment) {
   const data = readSettings(shape, givenSettings(environment));
   const tracing = tracingConfigOf(data);
+  const envFile = envFileOf(data.SWITCHYARD_ENV_LINES);
   const manifestPath = data.MANIFEST === undefined ? sampleManifestPath : resolve(data.MANIFEST);
   return {
     host: data.HOST,
@@ -71,7 +73,10 @@ export function parseConfig(environment: Environment) {
     /** Null: no management listener. */
     management: data.MANAGEMENT_PORT === undefined ? null : { host: data.MANAGEMENT_HOST, port: data.MANAGEMENT_PORT },
     readyFile: data.SWITCHYARD_READY_FILE ?? null,
-    envFile: data.SWITCHYARD_ENV_FILE ?? null,
+    /** Null: no setting was taken from one. */
+    envFile: hasSettings(envFile) ? (data.SWITCHYARD_ENV_FILE ?? null) : null,
+    /** Null: none was read. */
+    envFileLines: envFile,
   } as const;
 }
 

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { providerBlock } from '#services/router-worker/providers/registry.ts';
 import { agentDocuments } from '#shared/config/agent-documents.ts';
 import { type LoadedBundle, loadBundle } from '#shared/config/load-bundle.ts';
@@ -9,6 +10,7 @@ import { type PlatformRouter, platformRouterOf } from '#shared/keys/platform-rou
 import type { Queryable } from '#shared/storage/database.ts';
 import { builtInRouter } from './built-in-router.ts';
 import type { StandaloneConfig } from './config.ts';
+import { envFileNotes } from './env-file-notes.ts';
 import { withModels } from './list-models.ts';
 import { missingModels } from './missing-models.ts';
 import { priceWarnings, readModelPrices } from './model-prices.ts';
@@ -26,7 +28,16 @@ export interface Configuration {
 
 type Paths = Pick<
   StandaloneConfig,
-  'manifestPath' | 'documentsPath' | 'isFolderGiven' | 'routerConfigPath' | 'routerPricesPath' | 'openAi' | 'vendors' | 'isSampleAgent' | 'publicBaseUrl'
+  | 'manifestPath'
+  | 'documentsPath'
+  | 'isFolderGiven'
+  | 'routerConfigPath'
+  | 'routerPricesPath'
+  | 'openAi'
+  | 'vendors'
+  | 'isSampleAgent'
+  | 'publicBaseUrl'
+  | 'envFileLines'
 >;
 
 interface Environments {
@@ -61,7 +72,9 @@ export async function loadConfiguration(config: Paths, { environment, given, dat
     platform === null ? modelsHere(bundle, routerConfig, environment) : await platformModels(manifest, platform, environment);
   if (missing.length > 0) throw configInvalid(manifestPath, missing);
   const unpriced = routerConfigPath === null ? priceWarnings(routerConfig, prices) : [];
-  const warnings = [...bundle.warnings, ...unusedDatabase(bundle, manifestPath), ...ofModels, ...unpriced];
+  const texts = await Promise.all([manifestPath, routerConfigPath].map(async (path) => (path === null ? '' : await readFile(path, 'utf8'))));
+  const ofEnvFile = envFileNotes(config.envFileLines, [...texts, JSON.stringify(bundle.body)]);
+  const warnings = [...bundle.warnings, ...unusedDatabase(bundle, manifestPath), ...ofModels, ...unpriced, ...ofEnvFile];
   return { router, builtInRouterConfig, bundle: { ...bundle, warnings }, platform };
 }
 

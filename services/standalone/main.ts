@@ -32,6 +32,7 @@ import { openTracing } from '#shared/telemetry/open-tracing.ts';
 import { banner } from './banner.ts';
 import { locationOfKey, requestedKeys, routerKeyLocations } from './callers-keys.ts';
 import { parseConfig, type StandaloneConfig } from './config.ts';
+import { envFileOf, misspeltSettings } from './env-file-notes.ts';
 import { explainDamage } from './explain-damage.ts';
 import { refuseForeignFolder } from './foreign-folder.ts';
 import { keepRouter } from './keep-router.ts';
@@ -239,5 +240,6 @@ try {
 } catch (error) {
   // A known error's message is for people; any other error is a bug and shows its stack.
   console.error(error instanceof SwitchyardError ? forTerminal(`Switchyard can't start: ${error.message}`) : error);
+  for (const note of misspeltSettings(envFileOf(process.env['SWITCHYARD_ENV_LINES']))) console.error(forTerminal(`Note: ${note}`));
   process.exit(1);
 }

@@ -127,6 +127,8 @@ const settingTable = {
   SWITCHYARD_ROUTER_URL: read(['operator'], httpUrl.optional()),
   /** For programs that start it: the settings file that was read before. */
   SWITCHYARD_ENV_FILE: read(['standalone'], text),
+  /** Its lines, without values. */
+  SWITCHYARD_ENV_LINES: read(['standalone'], text),
 
   /** Signs ids; the same in every process that mints or verifies them. `npm start` generates it. */
   HOUSE_SECRET: read([...gateways, 'actor-host', 'operator'], z.string().min(32, 'must have at least 32 characters')),
@@ -204,6 +206,9 @@ const settingTable = {
       .optional(),
   ),
 } as const;
+
+/** Of all programs. */
+export const settingNames: readonly string[] = Object.keys({ ...settingTable, ...tracingSettings });
 
 type Table = typeof settingTable;
 type Tracing = typeof tracingSettings;

@@ -1,0 +1,76 @@
+import { z } from 'zod';
+import { settingNames, settingsOf } from '#shared/config/setting-table.ts';
+import { GENERATED_KEYS } from './keys.ts';
+import { nearName } from './near-name.ts';
+
+/** What scripts/env-file.mjs has read, without the values. */
+const envFile = z.object({ path: z.string(), lines: z.array(z.object({ line: z.number(), name: z.string().nullable() })) });
+export type EnvFile = z.infer<typeof envFile>;
+type EnvLine = EnvFile['lines'][number];
+
+/** A file that is something else has many lines that set nothing. */
+const MAX_NOTES = 10;
+
+/** What `npm start` reads: a name is corrected to one of these. */
+const ownSettings = [...Object.keys(settingsOf('standalone')).filter((name) => !name.startsWith('SWITCHYARD_')), ...Object.keys(GENERATED_KEYS)].concat(
+  'HOUSE_SECRET',
+  'PLATFORM_PUBLIC_KEY',
+  'PLATFORM_SECRET_KEY',
+);
+/** In deploy/.env.example for other programs than ours: a deployment with containers and `npm start` may share the file. */
+const ofDeployment = ['SHOP_FRONT_KEY', 'PUBLISH_ADDRESS', 'POSTGRES_PASSWORD', 'REDIS_PASSWORD'];
+const known = new Set([...ownSettings, ...settingNames, ...ofDeployment]);
+/** Read by Node, npm, libraries and the shell; also the broker's passwords of deploy/.env.example. */
+const WELL_KNOWN =
+  /^(?:(?:NODE|OTEL|PG|AWS|NATS_PASSWORD|COMPOSE|DOCKER|SSL_CERT|UV|LC)_?[A-Z]\w*|npm_\w+|(?:HTTPS?|NO|ALL)_PROXY|TZ|LANG|PATH|HOME|TERM|DEBUG|NO_COLOR|FORCE_COLOR)$/;
+
+/** What may be printed of a name. One in other letters may be a line of a key that was pasted without quotes. */
+const PRINTABLE = /^[A-Z][A-Z0-9_]{0,63}$/;
+
+/** @param text of SWITCHYARD_ENV_LINES; null: no file was read */
+export function envFileOf(text: string | undefined): EnvFile | null {
+  return text === undefined ? null : envFile.parse(JSON.parse(text));
+}
+
+/** Whether a line of the file is a setting. */
+export function hasSettings(file: EnvFile | null): boolean {
+  return file?.lines.some(({ name }) => name !== null && isKnown(name)) === true;
+}
+
+/**
+ * A note for each line of the file without effect, with the setting that may have been meant. No value is read.
+ * @param texts of the configuration, which name variables as `${NAME}`
+ */
+export function envFileNotes(file: EnvFile | null, texts: readonly string[]): string[] {
+  if (file === null) return [];
+  const named = new Set(texts.flatMap((text) => [...text.matchAll(/\$\{([A-Z_][A-Z0-9_]*)\}/g)].map(([, name]) => name)));
+  const notes = file.lines.filter(({ name }) => name === null || !(isKnown(name) || named.has(name))).map((line) => noteOf(file.path, line));
+  const more = notes.length - MAX_NOTES;
+  return more > 0 ? [...notes.slice(0, MAX_NOTES), `${file.path}: ${more} more lines without effect`] : notes;
+}
+
+/** For a start that has failed, before the configuration is known: the lines that seem to be misspelt settings. */
+export function misspeltSettings(file: EnvFile | null): string[] {
+  if (file === null) return [];
+  return file.lines
+    .filter(({ name }) => name === null || (!isKnown(name) && meantBy(name) !== null))
+    .map((line) => noteOf(file.path, line))
+    .slice(0, MAX_NOTES);
+}
+
+function isKnown(name: string): boolean {
+  return known.has(name) || WELL_KNOWN.test(name) || WELL_KNOWN.test(name.toUpperCase());
+}
+
+function noteOf(path: string, { line, name }: EnvLine): string {
+  const place = `${path}, line ${line}`;
+  if (name === null) return `${place} has no effect: it is not NAME=value`;
+  const meant = meantBy(name);
+  const subject = PRINTABLE.test(name) ? name : 'its name';
+  const reason = `${subject} is neither a setting nor named by the agent's configuration or ROUTER_CONFIG`;
+  return `${place} has no effect: ${reason}${meant === null ? '' : `; did you mean ${meant}?`}`;
+}
+
+function meantBy(name: string): string | null {
+  return nearName(name.toUpperCase(), ownSettings);
+}
