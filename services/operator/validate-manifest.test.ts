@@ -38,10 +38,10 @@ async function folderWith(files: Record<string, unknown>): Promise<string> {
 
 async function validate(
   manifest: string,
-  { documents = null as string | null, dump = false, json = false, given = environment as Record<string, string> } = {},
+  { documents = null as string | null, dump = false, json = false, strict = false, given = environment as Record<string, string> } = {},
 ) {
   const lines: string[] = [];
-  const failure = await validateManifest({ manifest, documents, dump, json }, { environment: given, print: (line) => lines.push(line) }).then(
+  const failure = await validateManifest({ manifest, documents, dump, json, strict }, { environment: given, print: (line) => lines.push(line) }).then(
     () => null,
     (error: unknown) => error,
   );
@@ -73,7 +73,7 @@ describe('validate', () => {
     };
     const folder = await folderWith({ 'manifest.json': manifest, 'documents/prompts/acme.json': { ...prompt, owner: 'me' }, 'secrets/other.env': '' });
 
-    const { lines, failure } = await validate(join(folder, 'manifest.json'), { given: { SECRETS_DIR: join(folder, 'secrets') } });
+    const { lines, failure } = await validate(join(folder, 'manifest.json'), { given: { SECRETS_DIR: join(folder, 'secrets') }, strict: true });
 
     for (const policy of policies)
       expect(lines.filter((line) => line.includes(`${policy.id} `) || line.includes(`"${policy.id}"`) || line.endsWith(policy.id))).not.toEqual([]);
@@ -82,6 +82,31 @@ describe('validate', () => {
     }
     expect(failure).toMatchObject({ code: 'config.invalid', message: expect.stringContaining(`manifest.json: ${lines.length} problems`) });
     expect(lines.join()).not.toContain('secret-typed-in');
+  });
+
+  it('lists variables that are not set apart: they alone fail no check, but one that is strict', async () => {
+    const given = { AGENT_API_KEY: 'secret-agent', PLATFORM_PUBLIC_KEY: 'secret-public' };
+    const names = ['PLATFORM_SECRET_KEY', 'ROUTER_API_KEY'];
+    const { lines, failure } = await validate(SAMPLE, { given });
+
+    expect(failure).toBeNull();
+    expect(lines.filter((line) => line.startsWith('not set: ')).map((line) => /variable (\w+) is not set$/.exec(line)?.[1])).toEqual(names);
+    expect(lines.at(-2)).toMatch(/^set these variables before a start, for example in \.env; `start` generates them for the sample agent alone$/);
+    expect(lines.at(-1)).toMatch(/ is valid: /);
+    const json = JSON.parse((await validate(SAMPLE, { given, json: true })).lines.join('\n'));
+    expect(json).toMatchObject({ problems: [], unset: names.map((name) => expect.stringContaining(name)) });
+
+    const strict = await validate(SAMPLE, { given, strict: true });
+    expect(strict.failure).toMatchObject({ code: 'config.invalid', message: expect.stringContaining('2 problems; no agent starts with it') });
+    expect(strict.lines.map((line) => / (\w+) is not set$/.exec(line)?.[1])).toEqual(names);
+  });
+
+  it('lists variables that are not set beside problems, of which they are none', async () => {
+    const folder = await folderWith({ 'manifest.json': agent, 'documents/prompts/acme.json': { ...prompt, owner: 'me' } });
+    const { lines, failure } = await validate(join(folder, 'manifest.json'), { given: {} });
+
+    expect(failure).toMatchObject({ message: expect.stringContaining('manifest.json: 1 problem; no agent starts with it') });
+    expect(lines.filter((line) => line.startsWith('not set: '))).toHaveLength(4);
   });
 
   it('takes credentials from secret bundles', async () => {

@@ -21,6 +21,8 @@ interface ValidateOptions {
   documents: string | null;
   dump: boolean;
   json: boolean;
+  /** Whether a variable that is not set is a problem, as at a start. */
+  strict: boolean;
 }
 
 interface ValidateDeps {
@@ -29,10 +31,11 @@ interface ValidateDeps {
 }
 
 /**
- * Checks an agent's configuration as the agent gateway's start does, and prints every problem, or the start's warnings, or the dump.
+ * Checks an agent's configuration as the agent gateway's start does, and prints every problem, or the start's warnings, or the dump. Variables that are
+ * not set here are listed apart: they are those of the machine that starts the agent.
  * @throws `config.invalid` with the number of problems
  */
-export async function validateManifest({ manifest, documents, dump, json }: ValidateOptions, { environment, print }: ValidateDeps): Promise<void> {
+export async function validateManifest({ manifest, documents, dump, json, strict }: ValidateOptions, { environment, print }: ValidateDeps): Promise<void> {
   const settings = readSettings({ SECRETS_DIR, PUBLIC_BASE_URL }, environment);
   const config = agentConfigOf({
     ...settings,
@@ -49,22 +52,33 @@ export async function validateManifest({ manifest, documents, dump, json }: Vali
   const secrets = await readSecrets({ manifestPath, secretsPath, environment }).catch(collect);
   const ofAgent = secrets?.atStart ?? environment;
   const source = agentDocuments({ ...config, environment: ofAgent, database: null });
-  const bundle = await loadBundle({ manifestPath, documents: source, environment: ofAgent }).catch(collect);
+  const unset: string[] = [];
+  const onUnset = (line: string) => void (strict ? problems : unset).push(line);
+  const bundle = await loadBundle({ manifestPath, documents: source, environment: ofAgent, onUnset }).catch(collect);
   if (bundle === null || problems.length > 0) {
-    if (json) print(JSON.stringify({ manifest: manifestPath, problems }, null, 2));
-    else for (const line of problems) print(line);
+    if (json) print(JSON.stringify({ manifest: manifestPath, problems, unset }, null, 2));
+    else for (const line of [...problems, ...unsetLines(unset)]) print(line);
     throw new SwitchyardError(
       'config.invalid',
       `${manifestPath}: ${problems.length === 1 ? '1 problem' : `${problems.length} problems`}; no agent starts with it`,
     );
   }
   const { hash, body, warnings, withoutEffect } = bundle;
-  if (dump) return print(JSON.stringify({ hash, ...Object(redactSecrets(body, DUMP_LIMITS)), warnings, without_effect: withoutEffect }, null, 2));
+  if (dump) return print(JSON.stringify({ hash, ...Object(redactSecrets(body, DUMP_LIMITS)), unset, warnings, without_effect: withoutEffect }, null, 2));
   if (json) {
     const agent = { manifest: manifestPath, agent: body.manifest.name, hash };
-    return print(JSON.stringify({ ...agent, problems: [], warnings, without_effect: withoutEffect }, null, 2));
+    return print(JSON.stringify({ ...agent, problems: [], unset, warnings, without_effect: withoutEffect }, null, 2));
   }
   for (const line of warnings) print(`warning: ${line}`);
   for (const line of withoutEffect) print(`no effect yet: ${line}`);
+  for (const line of unsetLines(unset)) print(line);
   print(`${manifestPath} is valid: the agent ${quotedName(body.manifest.name)}, configuration ${hash.slice(0, 12)}`);
+}
+
+function unsetLines(unset: readonly string[]): string[] {
+  if (unset.length === 0) return [];
+  return [
+    ...unset.map((line) => `not set: ${line}`),
+    'set these variables before a start, for example in .env; `start` generates them for the sample agent alone',
+  ];
 }

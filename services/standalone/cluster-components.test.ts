@@ -1,6 +1,7 @@
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { clusterComponents } from './cluster-components.ts';
 
@@ -76,5 +77,16 @@ keys: [{ id: shop, key: "\${SHOP_KEY}" }]
         /1 error:\n {2}agent_config\.llms\.default: the router has no model "switchyard\/assistant": use one of its models \(local\/small, other\/name\)/,
       ),
     });
+  });
+});
+
+it('an agent of one’s own without its variables ends the start with what to do', async () => {
+  const MANIFEST = fileURLToPath(new URL('../../examples/acme-support/manifest.yaml', import.meta.url));
+
+  await expect(clusterComponents({ MANIFEST }, { isTerminal: false })).rejects.toMatchObject({
+    code: 'config.invalid',
+    message: expect.stringMatching(
+      / has 4 errors:\n(?: {2}.* is not set\n){4}Set these variables before the start, for example in \.env: .* the sample agent alone\.$/,
+    ),
   });
 });

@@ -26,6 +26,9 @@ export interface Configuration {
   platform: PlatformRouter | null;
 }
 
+/** The manifest's variables are generated where it is the sample agent's. */
+const UNSET_ADVICE = 'Set these variables before the start, for example in .env: they are generated for the sample agent alone.';
+
 type Paths = Pick<
   StandaloneConfig,
   | 'manifestPath'
@@ -65,7 +68,8 @@ export async function loadConfiguration(config: Paths, { environment, given, dat
       : await loadRouterConfig(routerConfigPath, environment, use);
   const routerConfig = router.config;
   const ofAgent = isSampleAgent ? environment : given;
-  const bundle = await loadBundle({ manifestPath, documents: agentDocuments({ ...config, environment: ofAgent, database }), environment: ofAgent });
+  const documents = agentDocuments({ ...config, environment: ofAgent, database });
+  const bundle = await loadBundle({ manifestPath, documents, environment: ofAgent, unsetAdvice: UNSET_ADVICE });
   const { manifest } = bundle.body;
   const platform = platformRouterOf(manifest, publicBaseUrl, environment);
   const { missing, warnings: ofModels } =

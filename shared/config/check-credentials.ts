@@ -33,22 +33,27 @@ const NOT_IN_BEARER = /[\s\p{Cc}]/u;
 /**
  * Takes the unparsed manifest, so that errors elsewhere in it hide nothing.
  * @param used the credentials that this process needs
- * @returns one line for each variable that is not set or can't be used, without the file's name
+ * @returns one line for each variable that can't be used, is not set at the start, or not before deliveries, without the file's name
  */
-export function checkCredentials(manifest: unknown, environment: Environment, used: readonly Credential[] = ALL): { problems: string[]; warnings: string[] } {
+export function checkCredentials(
+  manifest: unknown,
+  environment: Environment,
+  used: readonly Credential[] = ALL,
+): { problems: string[]; unset: string[]; warnings: string[] } {
   const problems: string[] = [];
+  const unset: string[] = [];
   const warnings: string[] = [];
   for (const name of used) {
     const when = CREDENTIALS[name];
     for (const location of locationsAt(manifest, ['agent_config', ...name.split('.')])) {
       const fault = faultOf(name, location.value, environment);
       if (fault === null) continue;
-      const line = `${formatPath(location.path)}: ${fault}`;
-      if (when === 'at the start') problems.push(line);
-      else warnings.push(`${line}; ${REFUSED}`);
+      const line = `${formatPath(location.path)}: ${fault.text}`;
+      if (when === 'per delivery') warnings.push(`${line}; ${REFUSED}`);
+      else (fault.isUnset ? unset : problems).push(line);
     }
   }
-  return { problems, warnings };
+  return { problems, unset, warnings };
 }
 
 /** Secrets of the routines' own webhooks. @returns warnings, each naming its file */
@@ -56,16 +61,17 @@ export function checkRoutineWebhooks({ routines }: NamedDocuments, environment: 
   return routines.flatMap(({ file, document }) => {
     const webhook = document.kind === 'autonomous' ? document.autonomous.webhook : null;
     const fault = faultOf('webhooks.*.secret_env', webhook?.secret_env, environment);
-    return fault === null ? [] : [`${file}: autonomous.webhook.secret_env: ${fault}; ${REFUSED}`];
+    return fault === null ? [] : [`${file}: autonomous.webhook.secret_env: ${fault.text}; ${REFUSED}`];
   });
 }
 
-function faultOf(name: Credential, reference: unknown, environment: Environment): string | null {
+function faultOf(name: Credential, reference: unknown, environment: Environment): { text: string; isUnset: boolean } | null {
   if (typeof reference !== 'string' || !SECRET_REF.test(reference)) return null;
   const secret = name.endsWith('_key') ? resolveKey(reference, environment) : resolveSecret(reference, environment);
   const variable = `the environment variable ${variableOf(reference)}`;
-  if (secret === null) return `${variable} is not set`;
-  return name === AGENT_KEY && NOT_IN_BEARER.test(secret) ? `${variable} has a blank or a control character in it, which a bearer token can't have` : null;
+  if (secret === null) return { text: `${variable} is not set`, isUnset: true };
+  if (name !== AGENT_KEY || !NOT_IN_BEARER.test(secret)) return null;
+  return { text: `${variable} has a blank or a control character in it, which a bearer token can't have`, isUnset: false };
 }
 
 interface Location {

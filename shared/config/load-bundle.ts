@@ -38,22 +38,37 @@ interface LoadBundleOptions {
   environment: Environment;
   /** The credentials that this process needs; absent: all. With those of webhooks, the secrets of routines' webhooks are looked for, too. */
   credentials?: readonly Credential[];
+  /** Gets a line for each variable that is not set, which is no error then. */
+  onUnset?: (line: string) => void;
+  /** What to do about variables that are not set, as the last line of the error. */
+  unsetAdvice?: string;
 }
 
 /**
  * Reads the manifest and its documents, and checks them against each other and the environment.
  * @throws `config.invalid` listing every error, one line each, in the manifest and in every document that the source has read
  */
-export async function loadBundle({ manifestPath, documents: source, environment, credentials: used }: LoadBundleOptions): Promise<LoadedBundle> {
+export async function loadBundle({
+  manifestPath,
+  documents: source,
+  environment,
+  credentials: used,
+  onUnset,
+  unsetAdvice,
+}: LoadBundleOptions): Promise<LoadedBundle> {
   const { value, problems: unreadable } = await readDocumentFile(manifestPath);
   const { value: manifest, problems: wrong } = unreadable.length > 0 ? { value: null, problems: [] } : check(manifestSchema, value);
   const credentials = checkCredentials(value, environment, used);
   const inManifest = (line: string) => `${manifestPath}: ${line}`;
-  const ofManifest = [...unreadable, ...wrong.map(sentenceOf), ...credentials.problems].map(inManifest);
+  const unset = credentials.unset.map(inManifest);
+  if (onUnset !== undefined) for (const line of unset) onUnset(line);
+  const ofCredentials = [...(onUnset === undefined ? unset : []), ...credentials.problems.map(inManifest)];
+  const ofManifest = [...[...unreadable, ...wrong.map(sentenceOf)].map(inManifest), ...ofCredentials];
+  const advice = onUnset === undefined && unset.length > 0 ? unsetAdvice : undefined;
   // Even when the manifest has errors, so that one start reports all mistakes.
   const outline = outlineOf(value);
   const read = await source.read(outline).catch((error: unknown) => {
-    throw ofManifest.length === 0 ? error : configInvalid("the agent's configuration", [...ofManifest, messageOf(error)]);
+    throw ofManifest.length === 0 ? error : configInvalid("the agent's configuration", [...ofManifest, messageOf(error)], advice);
   });
   const { found, problems: inDocuments } = checkDocuments(read.documents);
   const problems = [...ofManifest, ...read.problems, ...inDocuments];
@@ -67,7 +82,7 @@ export async function loadBundle({ manifestPath, documents: source, environment,
     checkTextLimits(outline, named, manifestPath, report);
     checkSchemas(named, report);
   }
-  if (manifest === null || named === null || problems.length > 0) throw configInvalid("the agent's configuration", problems);
+  if (manifest === null || named === null || problems.length > 0) throw configInvalid("the agent's configuration", problems, advice);
   const body = { manifest, documents: documentsOf(named) };
   const webhooks = used === undefined || used.includes('webhooks.*.secret_env') ? checkRoutineWebhooks(named, environment) : [];
   const warnings = [

@@ -42,13 +42,17 @@ export function problemLines(error: SwitchyardError): readonly string[] {
   return allLines.get(error) ?? [error.message];
 }
 
-export function configInvalid(subject: string, lines: readonly string[]): SwitchyardError {
+/** @param advice a last line of the message, which is no error of its own */
+export function configInvalid(subject: string, lines: readonly string[], advice?: string): SwitchyardError {
   // Lines begin with file names, which are not escaped yet.
   const distinct = [...new Set(lines)].map(escapeUnprintable);
   const listed = distinct.slice(0, MAX_LISTED_PROBLEMS);
   if (listed.length < distinct.length) listed.push(`… and ${distinct.length - listed.length} more`);
   const count = distinct.length === 1 ? '1 error' : `${distinct.length} errors`;
-  const error = new SwitchyardError('config.invalid', [`${subject} has ${count}:`, ...listed.map((line) => `  ${line}`)].join('\n'));
+  const error = new SwitchyardError(
+    'config.invalid',
+    [`${subject} has ${count}:`, ...listed.map((line) => `  ${line}`), ...(advice === undefined ? [] : [advice])].join('\n'),
+  );
   allLines.set(error, distinct);
   return error;
 }

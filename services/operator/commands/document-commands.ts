@@ -10,6 +10,13 @@ interface ReplayArguments {
   json?: boolean;
 }
 
+interface ValidateArguments {
+  documents?: string | null;
+  dump?: boolean;
+  strict?: boolean;
+  json?: boolean;
+}
+
 interface TestArguments {
   manifest: string | null;
   documents: string | null;
@@ -20,14 +27,15 @@ interface TestArguments {
 export function addDocumentCommands(program: Command, { openDatabase, openLog, environment, print, progress, clock }: CommandDeps): void {
   program
     .command('validate')
-    .description("checks an agent's manifest and documents as a start does, and starts nothing; lists every problem")
+    .description("checks an agent's manifest and documents as a start does, and starts nothing; lists every problem, and variables that are not set here")
     .argument('<manifest>', 'its file')
     .option(...DOCUMENTS)
     .option('--dump', 'prints the resolved configuration as JSON, with credentials redacted')
+    .option('--strict', 'a variable that is not set here is a problem, as at a start')
     .option('--json', 'problems and warnings as JSON')
-    .action(async (manifest: string, { documents = null, dump = false, json = false }: { documents?: string | null; dump?: boolean; json?: boolean }) => {
+    .action(async (manifest: string, { documents = null, dump = false, strict = false, json = false }: ValidateArguments) => {
       const { validateManifest } = await import('../validate-manifest.ts');
-      await validateManifest({ manifest, documents, dump, json }, { environment, print });
+      await validateManifest({ manifest, documents, dump, strict, json }, { environment, print });
     });
 
   program
