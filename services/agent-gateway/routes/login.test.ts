@@ -114,6 +114,21 @@ describe('a login', () => {
     expect((await send(open({ clock }), { key: API_KEY })).statusCode).toBe(204);
   });
 
+  it('by the form beyond that is the form again, which says how long to wait', async () => {
+    const atMs = Math.floor(Date.now() / 60_000) * 60_000 + 15_000;
+    const clock = { ...systemClock, nowMs: () => atMs };
+    const app = open({ clock });
+    for (let number = 0; number < 5; number += 1) await submit(app, { key: 'sk-wrong', next: '/console' });
+
+    const last = await submit(app, { key: API_KEY, next: '/console' });
+
+    expect([last.statusCode, last.headers['retry-after'], last.headers['set-cookie'], last.headers['cache-control']]).toEqual([429, '45', undefined, 'no-store']);
+    expect(last.headers['content-type']).toContain('text/html');
+    expect(last.body).toContain('<p role="alert">Too many tries: wait 45 s.</p>');
+    expect(last.body).toContain('name="next" value="/console"');
+    expect(last.body).not.toContain(API_KEY);
+  });
+
   it('is counted by each process while the cache is away', async () => {
     const cache = { ...deployment.deps().cache, increment: () => Promise.reject(new Error('the cache is away')) };
     const clock = { ...systemClock, nowMs: () => 1_000_000 };

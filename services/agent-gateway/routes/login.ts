@@ -11,6 +11,7 @@ import { addressTries } from '#shared/rates/address-tries.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import { limits, type Waits } from '../limits.ts';
 import { type AgentKey, refuseOtherOrigins } from '../plugins/agent-auth.ts';
+import { replyTo } from '../plugins/error-reply.ts';
 import { clearedCookie, loginCookie } from '../plugins/login-cookie.ts';
 
 interface LoginDeps {
@@ -58,11 +59,19 @@ export function login({ key, cache, clock, waits }: LoginDeps): FastifyPluginAsy
 
     app.post('/auth/login', { config, schema: { body } }, async (request, reply) => {
       const { key: typed, next } = request.body;
-      await countTry(request.ip);
+      const isForm = request.headers['content-type']?.startsWith(FORM) === true;
+      const refused = await countTry(request.ip).then(
+        () => null,
+        (error: unknown) => error,
+      );
+      if (refused !== null) {
+        if (!isForm || !(refused instanceof SwitchyardError)) throw refused;
+        const { status, headers } = replyTo(refused);
+        return sendForm(reply.code(status).headers(headers), next, `Too many tries: wait ${headers['retry-after']} s.`);
+      }
       // As long for a wrong key as for the right one.
       await delay(waits.loginMs);
       const given = typed.trim();
-      const isForm = request.headers['content-type']?.startsWith(FORM) === true;
       if (!key.is(Buffer.from(given, 'utf8'))) {
         if (isForm) return sendForm(reply.code(401).header('www-authenticate', 'Bearer'), next, 'This is not the key of this agent.');
         throw new SwitchyardError('request.unauthorized', 'this is not the key of this agent');
