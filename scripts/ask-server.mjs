@@ -1,4 +1,3 @@
-import { commands } from './package-folder.mjs';
 import { exitCodes, ScriptError } from './run-script.mjs';
 
 /** Of other characters fetch's error would quote the text. */
@@ -59,7 +58,7 @@ export async function askAgent(server, { text, print }) {
       next = event.offset + 1;
       if (event.kind === 'assistant_message' || event.kind === 'preamble') print(`${event.text}\n`);
       if (event.kind !== 'status') continue;
-      if (event.status === 'error') throw new ScriptError(`The turn failed: ${event.error_detail ?? `see the log of ${commands.start}`}`);
+      if (event.status === 'error') throw new ScriptError(`The turn failed: ${event.error_detail ?? `see the log of ${server.starter}`}`);
       if (event.status === 'ready') return;
     }
   }
@@ -75,20 +74,43 @@ async function readNewEvents(server, path) {
  * @param {Server} server @param {string} method @param {string} path @param {object | null} body @param {readonly number[]} expected statuses beside 2xx
  * @throws {ScriptError}
  */
-async function send({ url, key, keyLocation }, method, path, body, expected = []) {
+async function send(server, method, path, body, expected = []) {
+  const { key, keyLocation, starter } = server;
   if (!HEADER_TEXT.test(key)) throw new ScriptError(`The key, which is ${keyLocation}, contains a character that is not allowed in an HTTP header: remove it.`);
   const headers = { authorization: `Bearer ${key}`, ...(body === null ? {} : { 'content-type': 'application/json' }) };
-  const response = await fetch(`${url}${path}`, { method, headers, ...(body === null ? {} : { body: JSON.stringify(body) }) }).catch((error) => {
-    throw new ScriptError(`${url} can't be reached (${reasonOf(error)}): ${commands.start} may have stopped. Start it again.`, exitCodes.unreachable);
-  });
+  const { url, response } = await fetchFromAny(server, path, { method, headers, ...(body === null ? {} : { body: JSON.stringify(body) }) });
   if (response.ok || expected.includes(response.status)) return response;
   const text = await response.text();
   if (response.status === 401)
     throw new ScriptError(
-      `${url} rejects the key (401), which is ${keyLocation}: ${messageIn(text)}\nSet the key with which ${commands.start} was started.`,
+      `${url} rejects the key (401), which is ${keyLocation}: ${messageIn(text)}\nSet the key with which ${starter} was started.`,
       exitCodes.refused,
     );
   throw new ScriptError(`${url} answered ${response.status}: ${messageIn(text)}`);
+}
+
+/**
+ * The response of the first address that can be reached. A write is sent once: behind a connection that has broken, it may have been accepted.
+ *
+ * @param {Server} server @param {string} path @param {RequestInit} request
+ * @returns {Promise<{ url: string, response: Response }>}
+ * @throws {ScriptError}
+ */
+async function fetchFromAny({ urls, starter, isOfCluster }, path, request) {
+  /** @type {string[]} */
+  const failures = [];
+  for (const url of urls) {
+    try {
+      return { url, response: await fetch(`${url}${path}`, request) };
+    } catch (error) {
+      const reason = reasonOf(error);
+      failures.push(`${url} can't be reached (${reason})`);
+      if (request.method !== 'GET' && reason !== 'ECONNREFUSED') break;
+    }
+  }
+  if (failures.length === 0) throw new ScriptError(`This cluster has no such server: start one with other counts (${starter}).`, exitCodes.unreachable);
+  const advice = isOfCluster ? `the process may have ended, and is not started again. Restart ${starter}.` : `${starter} may have stopped. Start it again.`;
+  throw new ScriptError(`${failures.join(', ')}: ${advice}`, exitCodes.unreachable);
 }
 
 /** @param {Response} response @returns {Promise<any>} */

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { eventually } from '../tests/helpers/eventually.ts';
 import { runProgram } from '../tests/helpers/run-program.ts';
+import { freePort } from './servers/test-tcp.mjs';
 
 const GENERATED_KEY = 'sk-sy-v1-generated';
 let folder: string;
@@ -119,6 +120,48 @@ describe('a question to the agent', () => {
   });
 });
 
+describe('in a cluster', () => {
+  it('goes to the next process where one can not be reached', async () => {
+    const url = await serving((_request, response) => void response.end(`${chunk('Hello')}data: [DONE]\n\n`));
+    writeRunning({ kind: 'cluster', urls: [await deadUrl(), url] });
+    const ask = asking(['Hello']);
+
+    expect(await ask.exited).toEqual({ code: 0, signal: null });
+    expect(ask.output()).toBe('Hello\n');
+  });
+
+  it('names each address and the command of the cluster when none can be reached', async () => {
+    const urls = [await deadUrl(), await deadUrl()];
+    writeRunning({ kind: 'cluster', urls });
+    const ask = asking(['--agent', 'Hello']);
+
+    expect(await ask.exited).toEqual({ code: 3, signal: null });
+    const reached = urls.map((url) => `${url} can't be reached (ECONNREFUSED)`).join(', ');
+    expect(ask.output().replaceAll(/\s+/g, ' ')).toBe(`${reached}: the process may have ended, and is not started again. Restart npm run cluster. `);
+  });
+
+  it('sends no message twice: the first process may have accepted what it did not answer', async () => {
+    const broken = await serving((request) => void request.socket.destroy());
+    let requests = 0;
+    const other = await serving((_request, response) => {
+      requests += 1;
+      response.end('data: [DONE]\n\n');
+    });
+    writeRunning({ kind: 'cluster', urls: [broken, other] });
+
+    expect((await asking(['Hello']).exited).code).toBe(3);
+    expect(requests).toBe(0);
+  });
+
+  it('says that it has no process of the server', async () => {
+    writeRunning({ kind: 'cluster', urls: [] });
+    const ask = asking(['Hello']);
+
+    expect((await ask.exited).code).toBe(3);
+    expect(ask.output()).toContain('This cluster has no such server: start one with other counts (npm run cluster).');
+  });
+});
+
 describe('without a question', () => {
   it('names npm start when nothing runs on the data folder, or what ran there has ended', async () => {
     const never = asking(['Hello']);
@@ -147,7 +190,13 @@ function asking(args: string[], env: Record<string, string> = {}) {
 }
 
 /** A stub server, with a running file as `npm start` writes it. */
-async function running(answer: (request: IncomingMessage, response: ServerResponse) => void, key: object = { field: 'router_key' }): Promise<void> {
+async function running(answer: Answer, key: object = { field: 'router_key' }): Promise<void> {
+  writeRunning({ kind: 'start', urls: [await serving(answer)], key });
+}
+
+type Answer = (request: IncomingMessage, response: ServerResponse) => void;
+
+async function serving(answer: Answer): Promise<string> {
   const server = createServer(answer);
   onTestFinished(() => {
     server.closeAllConnections();
@@ -156,8 +205,18 @@ async function running(answer: (request: IncomingMessage, response: ServerRespon
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();
-  const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
-  writeFileSync(join(folder, 'running.json'), JSON.stringify({ pid: process.pid, router: { url, key }, agent: { url, key: { field: 'agent_key' } } }));
+  return `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
+}
+
+/** Nothing listens there. */
+async function deadUrl(): Promise<string> {
+  return `http://127.0.0.1:${await freePort()}`;
+}
+
+/** Both servers at the same addresses. */
+function writeRunning({ kind, urls, key = { field: 'router_key' } }: { kind: string; urls: string[]; key?: object }): void {
+  const [router, agent] = [key, { field: 'agent_key' }].map((one) => ({ url: urls[0] ?? '', urls, key: one }));
+  writeFileSync(join(folder, 'running.json'), JSON.stringify({ kind, pid: process.pid, router, agent }));
 }
 
 function chunk(content: string): string {

@@ -5,7 +5,9 @@ import { exitCodes, ScriptError } from './run-script.mjs';
 
 /**
  * @typedef {object} Server
- * @property {string} url
+ * @property {readonly string[]} urls one for each process of a cluster; empty without any
+ * @property {string} starter the command that has started it, for messages
+ * @property {boolean} isOfCluster whether it is a process of a cluster, which is not started again
  * @property {string} key that callers send
  * @property {string} keyLocation where the key was found, for messages
  */
@@ -14,7 +16,7 @@ import { exitCodes, ScriptError } from './run-script.mjs';
  */
 
 /**
- * Finds the servers that `npm start` runs on a data folder. Keys come from the key file or the environment and are read on access.
+ * Finds the servers that `npm start` runs on a data folder, or `npm run cluster` with it. Keys come from the key file or the environment and are read on access.
  *
  * @param {Record<string, string | undefined>} environment
  * @returns {{ readonly router: Server, readonly agent: Server }}
@@ -29,7 +31,12 @@ export function findRunning(environment) {
       exitCodes.unreachable,
     );
   }
-  const server = (/** @type {{ url: string, key: KeyLocation }} */ { url, key }) => ({ url, ...keyAt(key, { folder, environment }) });
+  const isOfCluster = facts.kind === 'cluster';
+  const starter = isOfCluster ? commands.cluster : commands.start;
+  // A server of an earlier release names its only address.
+  const server = (/** @type {{ url: string, urls?: string[], key: KeyLocation }} */ { url, urls = [url], key }) => {
+    return { urls, starter, isOfCluster, ...keyAt(key, { folder, environment, starter }) };
+  };
   return {
     get router() {
       return server(facts.router);
@@ -40,20 +47,24 @@ export function findRunning(environment) {
   };
 }
 
-/** @param {KeyLocation} location @param {{ folder: string, environment: Record<string, string | undefined> }} of @returns {{ key: string, keyLocation: string }} */
-function keyAt(location, { folder, environment }) {
+/**
+ * @param {KeyLocation} location
+ * @param {{ folder: string, environment: Record<string, string | undefined>, starter: string }} of
+ * @returns {{ key: string, keyLocation: string }}
+ */
+function keyAt(location, { folder, environment, starter }) {
   if (location === null) throw new ScriptError('The router accepts no key: every key of its configuration is disabled. Enable one there.', exitCodes.refused);
   if ('variable' in location) {
     const key = environment[location.variable];
     if (key) return { key, keyLocation: `$${location.variable}` };
     throw new ScriptError(
-      `${commands.start} was started with ${location.variable}, which is not set here: set it to the same value, or put it into .env for both.`,
+      `${starter} was started with ${location.variable}, which is not set here: set it to the same value, or put it into .env for both.`,
       exitCodes.refused,
     );
   }
   const path = join(folder, 'keys.json');
   const key = readJson(path)?.[location.field];
-  if (typeof key !== 'string') throw new ScriptError(`${path} has no ${location.field}: restart ${commands.start} to generate it.`, exitCodes.refused);
+  if (typeof key !== 'string') throw new ScriptError(`${path} has no ${location.field}: restart ${starter} to generate it.`, exitCodes.refused);
   return { key, keyLocation: `${location.field} of ${path}` };
 }
 

@@ -1,7 +1,10 @@
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
+import { freePort } from '../../scripts/servers/test-tcp.mjs';
 import { addressProblem, findPlatform, findTarget } from './targets.ts';
 
 async function folderWith(files: Record<string, unknown>): Promise<string> {
@@ -20,6 +23,21 @@ it('is the server that runs on the data folder, with the keys beside it', async 
   const from = { addressFrom: join(DATA_DIR, 'running.json'), keyFrom: join(DATA_DIR, 'keys.json') };
   expect(await findTarget('agent', {}, { DATA_DIR })).toMatchObject({ url: 'http://a', key: 'agent-key-of-the-file', ...from });
   expect(await findTarget('router', {}, { DATA_DIR })).toMatchObject({ url: 'http://r', key: 'management-key-of-the-file', ...from });
+});
+
+it('is, in a cluster, the first process that answers', async () => {
+  const server = createServer((_request, response) => void response.end('{}'));
+  onTestFinished(() => void server.close());
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
+  const dead = `http://127.0.0.1:${await freePort()}`;
+  const cluster = { kind: 'cluster', pid: process.pid, router: { urls: [dead, dead] }, agent: { urls: [dead, url] } };
+  const DATA_DIR = await folderWith({ 'running.json': cluster, 'keys.json': keys });
+
+  expect(await findTarget('agent', {}, { DATA_DIR })).toMatchObject({ url });
+  expect(await findTarget('router', {}, { DATA_DIR })).toMatchObject({ url: dead });
 });
 
 it('is what options name, then the environment, then the folder', async () => {

@@ -3,6 +3,9 @@ import { join, resolve } from 'node:path';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 
+/** A process on this machine answers at once. */
+const ANSWER_MS = 2_000;
+
 /** A server and the key that it takes. */
 export interface Target {
   /** Without a slash at the end. */
@@ -86,7 +89,8 @@ async function addressOf(name: ServerName, url: string | undefined, environment:
   }
   const folder = dataFolder(environment);
   const running = await runningServer(folder);
-  if (running !== null) return { url: running[name].replace(/\/+$/, ''), addressFrom: join(folder, 'running.json') };
+  const answering = running === null ? null : await firstToAnswer(running[name]);
+  if (answering !== null) return { url: answering.replace(/\/+$/, ''), addressFrom: join(folder, 'running.json') };
   throw new SwitchyardError(
     'service.unreachable',
     `no server is named by --url or ${urlVariable}, and none runs on the data folder ${folder}: run \`switchyard start\`, set DATA_DIR to its folder, or name a server`,
@@ -105,18 +109,47 @@ export function dataFolder(environment: Environment): string {
   return resolve(environment['DATA_DIR'] || 'data');
 }
 
+/** The first one that answers, else the first one; null: there is none. A process of a cluster may have been killed. */
+async function firstToAnswer(urls: readonly string[]): Promise<string | null> {
+  for (const url of urls.length > 1 ? urls : []) {
+    const request = fetch(`${url}/health/live`, { redirect: 'manual', signal: AbortSignal.timeout(ANSWER_MS) });
+    const doesAnswer = await request.then(
+      async ({ body }) => {
+        await body?.cancel();
+        return true;
+      },
+      () => false,
+    );
+    if (doesAnswer) return url;
+  }
+  return urls[0] ?? null;
+}
+
+export interface Running {
+  pid: number;
+  isCluster: boolean;
+  agent: string[];
+  router: string[];
+}
+
 /** The addresses of running.json; null when none runs. */
-export async function runningServer(folder: string): Promise<{ pid: number; agent: string; router: string } | null> {
+export async function runningServer(folder: string): Promise<Running | null> {
   const facts = Object(await jsonIn(join(folder, 'running.json')));
-  const [pid, agent, router] = [facts.pid, Object(facts.agent).url, Object(facts.router).url];
-  if (typeof pid !== 'number' || typeof agent !== 'string' || typeof router !== 'string') return null;
+  const [pid, agent, router] = [facts.pid, urlsOf(facts.agent), urlsOf(facts.router)];
+  if (typeof pid !== 'number' || (agent.length === 0 && router.length === 0)) return null;
   try {
     process.kill(pid, 0);
   } catch (error) {
     // It may run as another user.
     if (Object(error).code !== 'EPERM') return null;
   }
-  return { pid, agent, router };
+  return { pid, isCluster: facts.kind === 'cluster', agent, router };
+}
+
+function urlsOf(server: unknown): string[] {
+  // A server of an earlier release names its only address.
+  const { url, urls = [url] } = Object(server);
+  return Array.isArray(urls) ? urls.filter((url) => typeof url === 'string') : [];
 }
 
 /** A file of one key, or one like keys.json. @throws `request.unauthorized` */

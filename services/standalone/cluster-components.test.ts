@@ -48,6 +48,16 @@ describe('the output of npm run cluster about its keys', () => {
   });
 });
 
+it('npm run ask finds all addresses of a cluster, and that it is one', async () => {
+  const { describe: describeCluster } = await clusterComponents({}, { isTerminal: false });
+  await describeCluster({ ...urls, folder });
+
+  const { router, agent, ...facts } = JSON.parse(await readFile(join(folder, 'running.json'), 'utf8'));
+  expect(facts).toEqual({ kind: 'cluster', pid: process.pid });
+  expect(router).toMatchObject({ url: urls.routerUrls[0], urls: urls.routerUrls });
+  expect(agent).toMatchObject({ url: urls.agentUrls[0], urls: urls.agentUrls });
+});
+
 describe('a router file of one’s own', () => {
   const router = (model: string) => `
 providers: [{ slug: local, kind: openai-compatible, base_url: "http://127.0.0.1:9/v1" }]

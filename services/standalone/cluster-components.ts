@@ -47,8 +47,8 @@ export async function clusterComponents(settings: Environment, { isTerminal }: {
   async function describe({ routerUrls, agentUrls, folder }: ClusterAddresses): Promise<{ text: string; keysFile: string }> {
     const keysFile = join(folder, KEYS_FILE);
     await writeFile(keysFile, `${JSON.stringify(Object.fromEntries(generated), null, 2)}\n`, { mode: 0o600 });
-    const [routerUrl = '', agentUrl = ''] = [routerUrls[0], agentUrls[0]];
-    await writeRunningFile(folder, { pid: process.pid, router: { url: routerUrl, key: routerKeys[0] ?? null }, agent: { url: agentUrl, key: agentKey } });
+    const servers = { router: { urls: routerUrls, key: routerKeys[0] ?? null }, agent: { urls: agentUrls, key: agentKey } };
+    await writeRunningFile(folder, { kind: 'cluster', pid: process.pid, ...servers });
     const text = banner({
       what: 'The cluster',
       routerUrls,

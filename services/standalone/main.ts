@@ -184,7 +184,12 @@ async function run(config: StandaloneConfig, { log, metrics, releasers, endIfSto
   const routerKeys = routerKeyLocations(routerConfig, given);
   const managementKeys = routerKeyLocations(routerConfig, given, { management: true });
   const agentKey = locationOfKey(bundle.body.manifest.agent_config.runtime.api_key, given);
-  const facts = { pid: process.pid, router: { url: routerUrl, key: routerKeys[0] ?? null }, agent: { url: agentUrl, key: agentKey } };
+  const facts = {
+    kind: 'start' as const,
+    pid: process.pid,
+    router: { urls: [routerUrl], key: routerKeys[0] ?? null },
+    agent: { urls: [agentUrl], key: agentKey },
+  };
   // Only `npm run ask` needs this file.
   await writeRunningFile(config.dataFolder, facts).catch((error: unknown) =>
     log.warn({ err: error }, 'running.json could not be written to the data folder: npm run ask will not find this process'),

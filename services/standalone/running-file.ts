@@ -3,18 +3,22 @@ import { join } from 'node:path';
 import { writeReadyFile } from '#shared/lifecycle/ready-file.ts';
 import type { KeyLocation } from './callers-keys.ts';
 
-/** The data folder's running.json, for `npm run ask` (scripts/ask.mjs): the process, its URLs, where the keys are. Holds no key. */
+/** What the data folder's running.json is made of, for `npm run ask` (scripts/ask.mjs) and the command line. Holds no key. */
 export interface RunningFacts {
+  /** What was started: `npm start`, or `npm run cluster`. */
+  kind: 'start' | 'cluster';
   pid: number;
-  /** `key` null: no key is accepted. */
-  router: { url: string; key: KeyLocation | null };
-  agent: { url: string; key: KeyLocation };
+  /** `urls` may be empty in a cluster. `key` null: no key is accepted. */
+  router: { urls: readonly string[]; key: KeyLocation | null };
+  agent: { urls: readonly string[]; key: KeyLocation };
 }
 
 const NAME = 'running.json';
 
-export async function writeRunningFile(dataFolder: string, facts: RunningFacts): Promise<void> {
-  await writeReadyFile(join(dataFolder, NAME), facts);
+/** Beside all addresses it has the first one as `url`, which an `ask` of an earlier release reads. */
+export async function writeRunningFile(dataFolder: string, { router, agent, ...facts }: RunningFacts): Promise<void> {
+  const withFirst = <Server extends { urls: readonly string[] }>(server: Server) => ({ url: server.urls[0] ?? '', ...server });
+  await writeReadyFile(join(dataFolder, NAME), { ...facts, router: withFirst(router), agent: withFirst(agent) });
 }
 
 export async function removeRunningFile(dataFolder: string): Promise<void> {

@@ -122,7 +122,12 @@ describe('a login', () => {
 
     const last = await submit(app, { key: API_KEY, next: '/console' });
 
-    expect([last.statusCode, last.headers['retry-after'], last.headers['set-cookie'], last.headers['cache-control']]).toEqual([429, '45', undefined, 'no-store']);
+    expect([last.statusCode, last.headers['retry-after'], last.headers['set-cookie'], last.headers['cache-control']]).toEqual([
+      429,
+      '45',
+      undefined,
+      'no-store',
+    ]);
     expect(last.headers['content-type']).toContain('text/html');
     expect(last.body).toContain('<p role="alert">Too many tries: wait 45 s.</p>');
     expect(last.body).toContain('name="next" value="/console"');

@@ -1,8 +1,11 @@
-import { describe, expect, it } from 'vitest';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { examine, ok } from './finding.ts';
 import { machineChecks, satisfies } from './machine-checks.ts';
-import { certificateFinding, networkChecks, providerFinding } from './network-checks.ts';
-import { clockFinding, schemaFinding, streamFindings } from './store-checks.ts';
+import { certificateFinding, networkChecks, providerFinding, serverFindings } from './network-checks.ts';
+import { clockFinding, schemaFinding, storeChecks, streamFindings } from './store-checks.ts';
 
 describe('doctor', () => {
   it('turns a check that throws into a finding with the fix of the check, without credentials', async () => {
@@ -43,6 +46,38 @@ describe('doctor', () => {
     );
 
     expect(await providers?.run()).toMatchObject([{ status: 'ok' }]);
+  });
+
+  it('says of a cluster what it is: PostgreSQL of its own, and processes that are not started again', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'switchyard-doctor-'));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const servers = { router: { urls: ['http://127.0.0.1:1', 'http://127.0.0.1:2'] }, agent: { urls: ['http://127.0.0.1:3'] } };
+    const write = (kind: string) => writeFile(join(folder, 'running.json'), JSON.stringify({ kind, pid: process.pid, ...servers }));
+    const unused = () => expect.fail('there is no other store');
+    const clock = { nowMs: () => 0 };
+    const checks = [
+      ...storeChecks({ environment: { DATA_DIR: folder }, openDatabase: unused, inspectStreams: unused, pingCache: unused, clock }),
+      ...machineChecks({ DATA_DIR: folder }),
+    ];
+    const detailsOf = async () => (await examine(checks)).filter(({ check }) => ['database', 'ports'].includes(check)).map(({ detail }) => detail);
+
+    await write('cluster');
+    expect(await detailsOf()).toEqual([
+      expect.stringMatching(/^process \d+ runs a cluster with PostgreSQL: set DATABASE_URL /),
+      expect.stringMatching(/^process \d+ runs a cluster, with http:\/\/127\.0\.0\.1:1 and http:\/\/127\.0\.0\.1:2 and http:\/\/127\.0\.0\.1:3$/),
+    ]);
+    await write('start');
+    expect((await detailsOf())[0]).toContain('uses the embedded database');
+  });
+
+  it('tells a killed process of a cluster, beside which another one serves, from a server that is away', () => {
+    const [ready, killed, waiting] = [200, null, 503].map((status, number) => ({ url: `http://127.0.0.1:${number}`, status }));
+    if (ready === undefined || killed === undefined || waiting === undefined) throw new Error('there are three');
+
+    expect(serverFindings([ready, killed], true)).toMatchObject([{ status: 'ok' }, { status: 'warning', fix: expect.stringContaining('restart the cluster') }]);
+    expect(serverFindings([killed], true)).toMatchObject([{ status: 'failed', fix: expect.stringContaining('restart the cluster') }]);
+    expect(serverFindings([killed], false)).toMatchObject([{ status: 'failed', fix: 'look whether its process runs, and into its log' }]);
+    expect(serverFindings([waiting], true)).toMatchObject([{ status: 'failed', fix: expect.stringContaining('what it waits for') }]);
   });
 
   it.each([

@@ -54,7 +54,8 @@ export function satisfies(version: string, range: string): boolean {
 
 async function checkPorts(environment: Environment): Promise<Omit<Finding, 'check'>[]> {
   const running = await runningServer(dataFolder(environment));
-  if (running !== null) return [ok(`process ${running.pid} serves ${running.router} and ${running.agent}`)];
+  if (running !== null)
+    return [ok(`process ${running.pid} ${running.isCluster ? 'runs a cluster, with' : 'serves'} ${[...running.router, ...running.agent].join(' and ')}`)];
   const host = environment['HOST'] || '127.0.0.1';
   const ports = [
     ['ROUTER_PORT', Number(environment['ROUTER_PORT'] || 3_000)],

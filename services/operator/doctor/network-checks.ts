@@ -56,21 +56,32 @@ export function networkChecks(environment: Environment, clock: Clock): Check[] {
 
 async function checkServers(environment: Environment): Promise<Omit<Finding, 'check'>[]> {
   const running = await runningServer(dataFolder(environment));
-  const urls = [environment['SWITCHYARD_ROUTER_URL'] || running?.router, environment['SWITCHYARD_AGENT_URL'] || running?.agent].filter(
-    (url) => url !== undefined,
-  );
-  if (urls.length === 0) return [ok('no server runs here, and none is named')];
-  return Promise.all(
-    urls.map(async (url) => {
-      const status = await statusOf(`${url}/health/ready`, {});
-      if (status === 200) return ok(`${url} is ready`);
-      return problem(
-        'failed',
-        status === null ? `${url} does not answer` : `${url} is not ready (${status})`,
-        'look into the log of its process: it says what it waits for',
-      );
-    }),
-  );
+  const isCluster = running?.isCluster === true;
+  const [router, agent] = [environment['SWITCHYARD_ROUTER_URL'], environment['SWITCHYARD_AGENT_URL']];
+  const servers = [
+    router ? { urls: [router], isCluster: false } : { urls: running?.router ?? [], isCluster },
+    agent ? { urls: [agent], isCluster: false } : { urls: running?.agent ?? [], isCluster },
+  ].filter(({ urls }) => urls.length > 0);
+  if (servers.length === 0) return [ok('no server runs here, and none is named')];
+  const found = servers.map(async ({ urls, isCluster: isOfCluster }) => {
+    const statuses = await Promise.all(urls.map(async (url) => ({ url, status: await statusOf(`${url}/health/ready`, {}) })));
+    return serverFindings(statuses, isOfCluster);
+  });
+  return (await Promise.all(found)).flat();
+}
+
+/** Of the processes of one server. @param statuses null: no answer */
+export function serverFindings(statuses: readonly { url: string; status: number | null }[], isOfCluster: boolean): Omit<Finding, 'check'>[] {
+  const isServed = statuses.some(({ status }) => status === 200);
+  return statuses.map(({ url, status }) => {
+    if (status === 200) return ok(`${url} is ready`);
+    const level = isServed ? 'warning' : 'failed';
+    if (status !== null) return problem(level, `${url} is not ready (${status})`, 'look into the log of its process: it says what it waits for');
+    const fix = isOfCluster
+      ? 'its process may have ended: `switchyard cluster` reports that and starts none again, so restart the cluster'
+      : 'look whether its process runs, and into its log';
+    return problem(level, `${url} does not answer`, fix);
+  });
 }
 
 async function checkProviders(given: Environment): Promise<Omit<Finding, 'check'>[]> {

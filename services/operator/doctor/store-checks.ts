@@ -73,6 +73,8 @@ export function schemaFinding({ applied, known }: { applied: number; known: numb
 async function checkEmbedded(environment: Environment): Promise<Omit<Finding, 'check'>[]> {
   const folder = dataFolder(environment);
   const running = await runningServer(folder);
+  if (running?.isCluster)
+    return [ok(`process ${running.pid} runs a cluster with PostgreSQL: set DATABASE_URL to the address that it has printed, and doctor looks at it`)];
   if (running !== null) return [ok(`process ${running.pid} uses the embedded database in ${folder}`)];
   return [ok(`no DATABASE_URL is set: \`start\` uses the embedded database in ${folder}`)];
 }
