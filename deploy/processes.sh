@@ -8,7 +8,8 @@
 #   sh deploy/processes.sh operate <command> …   the command line on the same stores: streams, doctor, dead-letters
 #
 # `configure` takes NATS_URL, DATABASE_URL, REDIS_URL, MANIFEST and ROUTER_CONFIG from the environment, the secrets and settings from a file like
-# deploy/.env.example, and for both gateways HOST (127.0.0.1). A gateway needs a public port.
+# deploy/.env.example, and for both gateways HOST (127.0.0.1). A gateway needs a public port, and so does `router`, a gateway and a worker in one process,
+# and `agent`, a gateway and a host.
 set -eu
 umask 077
 folder=deployment
@@ -56,6 +57,10 @@ configure() {
   secrets_of agent-gateway NATS_PASSWORD=NATS_PASSWORD_AGENT_GATEWAY HOUSE_SECRET AGENT_API_KEY ROUTER_API_KEY PLATFORM_PUBLIC_KEY PLATFORM_SECRET_KEY
   secrets_of actor-host NATS_PASSWORD=NATS_PASSWORD_ACTOR_HOST HOUSE_SECRET ROUTER_API_KEY
   secrets_of router-worker NATS_PASSWORD=NATS_PASSWORD_ROUTER_WORKER ROUTER_API_KEY SHOP_FRONT_KEY OPENAI_API_KEY 'SMTP_URL?'
+  # Both roles in one process.
+  secrets_of router NATS_PASSWORD=NATS_PASSWORD_ROUTER HOUSE_SECRET ROUTER_API_KEY SHOP_FRONT_KEY ROUTER_MANAGEMENT_KEY OPENAI_API_KEY \
+    PLATFORM_PUBLIC_KEY PLATFORM_SECRET_KEY 'SMTP_URL?'
+  secrets_of agent NATS_PASSWORD=NATS_PASSWORD_AGENT HOUSE_SECRET AGENT_API_KEY ROUTER_API_KEY
   secrets_of effect-worker NATS_PASSWORD=NATS_PASSWORD_EFFECT_WORKER AGENT_API_KEY
   secrets_of operator NATS_PASSWORD=NATS_PASSWORD_OPERATOR HOUSE_SECRET
 }
@@ -70,6 +75,7 @@ heap_of() { case $1 in router-gateway | router-worker | router) echo --min-semi-
 
 start() {
   service=$1 port=$2
+  [ -r "dist/services/$service/main.js" ] || fail "there is no service $service in dist/: build it, or correct the name"
   [ -r "$folder/$service.env" ] || fail "$folder/$service.env can't be read: \`configure\` writes it"
   ! is_running "$service" "$port" || fail "$service $port runs already, as process $(cat "$folder/$service-$port.pid")"
   own_settings

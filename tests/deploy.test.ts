@@ -1,7 +1,10 @@
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
+import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { parseEnv, promisify } from 'node:util';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { passwordVariableOf } from '../bus/nats/server-config.ts';
 import { heapArgumentsOf } from '../scripts/servers/start-cluster.mjs';
 import { postgresSettings } from '../scripts/servers/stores.mjs';
@@ -309,6 +312,29 @@ describe('docker-compose.yml', () => {
     for (const name of byDefault.filter((one) => one !== 'streams')) {
       expect(serviceOf(name), name).toHaveProperty('healthcheck');
       expect(byDefault).toEqual(expect.arrayContaining(Object.keys(serviceOf(name).depends_on)));
+    }
+  });
+});
+
+describe('deploy/processes.sh', () => {
+  it('gives each service, also those with both roles, the secrets that the compose file gives it', async () => {
+    const release = await mkdtemp(join(tmpdir(), 'switchyard-processes-'));
+    onTestFinished(() => rm(release, { recursive: true, force: true }));
+    await symlink(join(root, 'deploy'), join(release, 'deploy'));
+    await writeFile(
+      join(release, '.env'),
+      Object.entries(dotEnv)
+        .map(([name, value]) => `${name}=${value}\n`)
+        .join(''),
+    );
+    const given = Object.fromEntries(['NATS_URL', 'DATABASE_URL', 'REDIS_URL', 'MANIFEST', 'ROUTER_CONFIG'].map((name) => [name, name]));
+    await promisify(execFile)('sh', ['deploy/processes.sh', 'configure', '.env'], { cwd: release, env: { PATH: process.env['PATH'], ...given } });
+
+    for (const name of [...ourServices, 'router', 'agent']) {
+      const file = parseEnv(await readFile(join(release, 'deployment', `${name}.env`), 'utf8'));
+      const required = Object.entries(serviceOf(name).environment).filter(([, text]) => /^\$\{\w+:\?/.test(text));
+      expect(required.length).toBeGreaterThan(1);
+      expect(file, name).toMatchObject(Object.fromEntries(required.map(([variable]) => [variable, environmentOf(name)[variable]])));
     }
   });
 });

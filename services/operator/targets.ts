@@ -125,7 +125,7 @@ async function firstToAnswer(urls: readonly string[]): Promise<string | null> {
   return urls[0] ?? null;
 }
 
-export interface Running {
+interface Running {
   pid: number;
   isCluster: boolean;
   agent: string[];

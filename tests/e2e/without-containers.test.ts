@@ -17,8 +17,8 @@ import { type Cluster, startCluster } from '../helpers/start-cluster.ts';
 
 const PAGE = 'docs/deploy.md';
 const HEADING = 'Without containers';
-/** Of the processes that the page starts. */
-const PORTS = ['3000', '8080', '9091', '9092', '9093', '9094', '9095', '9096'];
+/** Of the processes that the page starts, and of those with both roles. */
+const PORTS = ['3000', '8080', '9091', '9092', '9093', '9094', '9095', '9096', '9097', '9098', '3001', '8081'];
 
 /** The stores alone. */
 let cluster: Cluster;
@@ -76,8 +76,13 @@ it('the commands of docs/deploy.md start every service, scale, restart, back up,
   await shell(upgrade, { cwd: after });
   await ask(agent, id, 'When are you open?');
 
-  const last = ['effect-worker 9092', 'router-worker 9091', 'actor-host 9093', 'router-gateway 9094', 'agent-gateway 9095'];
-  await shell(atTheseStores(last.map((one) => `sh deploy/processes.sh stop ${one}`).join('\n')), { cwd: after });
+  const processes = (...commands: string[]) => shell(atTheseStores(commands.map((one) => `sh deploy/processes.sh ${one}`).join('\n')), { cwd: after });
+  await processes('start router 9097 3001', 'start agent 9098 8081', 'ready 9097 9098', 'stop actor-host 9093', 'stop router-worker 9091');
+  await ask(agentClient(`http://127.0.0.1:${addresses.get('8081')}`, secretOf('AGENT_API_KEY')), id, 'Until when?');
+  await expect(processes('start nothing 9099')).rejects.toMatchObject({ stderr: 'there is no service nothing in dist/: build it, or correct the name\n' });
+
+  const last = ['effect-worker 9092', 'router 9097', 'agent 9098', 'router-gateway 9094', 'agent-gateway 9095'];
+  await processes(...last.map((one) => `stop ${one}`));
 }, 480_000);
 
 /** What a release has at the place of a clone. */
