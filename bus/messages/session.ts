@@ -341,8 +341,16 @@ export function replyEventId(callId: string): string {
   return callId.replace(/^trn_/, 'evt_');
 }
 
-/** A command's value, or its refusal; stored with the processed command. */
-export type CommandReply = { ok: true; value: Record<string, unknown> } | { ok: false; code: ErrorCode; message: string };
+/**
+ * A command's value, or its refusal; stored with the processed command. `sequence`: of a transient refusal, the position of the command in the log, which says
+ * to which of several requests it belongs. Hosts of earlier releases don't say it.
+ */
+export type CommandReply = { ok: true; value: Record<string, unknown> } | { ok: false; code: ErrorCode; message: string; sequence?: number | undefined };
+
+/** Refused for the moment: the same command is applied when it is sent again. Any other reply is final. */
+export function isTransientRefusal(reply: CommandReply): boolean {
+  return !reply.ok && reply.code === 'service.overloaded';
+}
 
 /** On `ans.<gateway>`. `repeat`: applied before; this is the stored reply. */
 export interface ReplyMessage {

@@ -1,6 +1,6 @@
 import { afterEach, expect, it, vi } from 'vitest';
 import type { Bus } from '#bus/bus.ts';
-import type { CommandOf, ReplyMessage } from '#bus/messages/session.ts';
+import type { CommandOf, CommandReply, ReplyMessage } from '#bus/messages/session.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { CommandReplies } from './command-replies.ts';
 import { limits, waits } from './limits.ts';
@@ -12,7 +12,7 @@ afterEach(() => {
 });
 
 /** A bus with the test as its owner. */
-function fixture({ duplicate = false, seen = null as null | { ok: true; value: Record<string, unknown> }, lookMs = 0 } = {}) {
+function fixture({ duplicate = false, seen = null as CommandReply | null, lookMs = 0 } = {}) {
   let onReply: (subject: string, body: string) => void = () => {};
   const reads: string[] = [];
   const appended: { partition: number; messageId: string }[] = [];
@@ -20,7 +20,7 @@ function fixture({ duplicate = false, seen = null as null | { ok: true; value: R
     commands: {
       append: async (partition: number, messageId: string) => {
         appended.push({ partition, messageId });
-        return { sequence: 1, duplicate };
+        return { sequence: appended.length, duplicate };
       },
     },
     notices: {
@@ -116,6 +116,45 @@ it('reads the processed command at once when the log has the command already', a
 
   expect(await commandReplies.send(command('c'), 10_000)).toEqual({ reply, repeat: true });
   expect(reads).toEqual(['c']);
+});
+
+const refusalOf = (sequence: number) => ({ ok: false, code: 'service.overloaded', message: 'later', sequence }) as const;
+
+it('stores a repeat under another message id when the first request was refused for the moment, and reports the reply to that', async () => {
+  const { commandReplies, appended, say } = fixture({ duplicate: true, seen: refusalOf(1) });
+  const sent = commandReplies.send(command('c'), 1_000);
+  await until(() => appended.length === 2, 'a second message');
+  say({ v: 1, commandId: 'c', repeat: false, answer: reply });
+
+  expect(await sent).toEqual({ reply, repeat: false });
+  expect(appended.map(({ messageId }) => messageId)).toEqual(['c', expect.stringMatching(/^c-[0-9A-Z]{26}$/)]);
+});
+
+it.each([
+  ['a conflict', { ok: false, code: 'request.conflict', message: 'a turn is in progress' }],
+  ['a command that could not be applied', { ok: false, code: 'internal', message: 'the command could not be applied' }],
+] as const)('repeats any other refusal: %s', async (_case, seen) => {
+  const { commandReplies, appended } = fixture({ duplicate: true, seen });
+
+  expect(await commandReplies.send(command('c'), 1_000)).toMatchObject({ reply: seen, repeat: true });
+  expect(appended).toHaveLength(1);
+});
+
+it('takes no stored refusal of an earlier request for the reply to this one', async () => {
+  const { commandReplies, reads } = fixture({ seen: refusalOf(0) });
+
+  expect(await commandReplies.send(command('c'), 1)).toBeNull();
+  expect(reads).toEqual(['c']);
+});
+
+it.each([
+  ['its own', refusalOf(1)],
+  ['one of a host that says no position', { ok: false, code: 'service.overloaded', message: 'later' }],
+] as const)('reads a lost refusal: %s', async (_case, seen) => {
+  const { commandReplies, appended } = fixture({ seen });
+
+  expect(await commandReplies.send(command('c'), 1)).toMatchObject({ reply: seen, repeat: false });
+  expect(appended).toHaveLength(1);
 });
 
 it('refuses commands when too many wait for their replies, however fast they came', async () => {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Bus, Subscription } from '#bus/bus.ts';
-import type { CommandReply, SessionCommand } from '#bus/messages/session.ts';
+import { type CommandReply, isTransientRefusal, type SessionCommand } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import { QueueingDelay } from '#shared/admission.ts';
@@ -22,7 +22,12 @@ const replyMessage = z.object({ v: z.literal(1), commandId: z.string(), repeat: 
 interface Reply {
   reply: CommandReply;
   repeat: boolean;
+  /** A transient refusal of an earlier request: the log has dropped this one as its repeat. */
+  isOfEarlier?: boolean;
 }
+
+/** The command's place in the log. `duplicate`: its message id was there already. */
+type Stored = Awaited<ReturnType<Bus['commands']['append']>>;
 
 /** A stored command; its request timed out. */
 interface LateCommand {
@@ -78,12 +83,15 @@ export class CommandReplies {
     // First: the reply may precede the publish acknowledgement.
     this.#register(commandId, resolve);
     try {
-      const stored = await this.#publish(command);
-      if (stored === null)
-        throw new SwitchyardError('service.no_answer', 'the command could not be stored in time; send it again with the same idempotency key');
+      let stored = await this.#publish(command, commandId);
       const fields = { command_id: commandId, session_id: sessionId, trace_id: traceIdIn(traceparent), type, repeat: stored.duplicate };
       this.#deps.log.info(fields, 'a command was accepted');
-      const outcome = await this.#outcome(command, replied, { waitMs, readAtOnce: stored.duplicate });
+      let outcome = await this.#outcome(command, replied, { waitMs, stored });
+      if (outcome?.isOfEarlier === true) {
+        // Under another message id the log stores it, and the owner applies it again. A duplicate of that id is a retry of the bus.
+        stored = { ...(await this.#publish(command, `${commandId}-${ulid()}`)), duplicate: false };
+        outcome = await this.#outcome(command, replied, { waitMs, stored });
+      }
       if (outcome === null) this.#late.set(commandId, { commandId, expiresAtMs: performance.now() + this.#deps.waits.lateMs });
       else this.#replied += 1;
       return outcome && { reply: outcome.reply, repeat: outcome.repeat || stored.duplicate };
@@ -92,13 +100,15 @@ export class CommandReplies {
     }
   }
 
-  async #publish(command: SessionCommand) {
+  async #publish(command: SessionCommand, messageId: string): Promise<Stored> {
     const { bus, waits, tracing = noTracing } = this.#deps;
     const span = commandSpan(tracing, command, { parent: command.traceparent });
     try {
       const body = JSON.stringify({ ...command, traceparent: span.traceparent });
-      const stored = await within(waits.replyMs, bus.commands.append(partitionOf(command.sessionId), command.commandId, body), () => null);
-      span.end(stored === null ? 'service.no_answer' : null);
+      const stored = await within(waits.replyMs, bus.commands.append(partitionOf(command.sessionId), messageId, body), () => {
+        throw new SwitchyardError('service.no_answer', 'the command could not be stored in time; send it again with the same idempotency key');
+      });
+      span.end(null);
       return stored;
     } catch (error) {
       span.end(failureOf(error).code);
@@ -106,8 +116,8 @@ export class CommandReplies {
     }
   }
 
-  /** Reads the processed command after each silence, and once more when the time is up. */
-  async #outcome({ sessionId, commandId }: SessionCommand, replied: Promise<Reply>, { waitMs, readAtOnce }: { waitMs: number; readAtOnce: boolean }) {
+  /** Reads the processed command after each silence, and once more when the time is up; at once, when the log has the command already. */
+  async #outcome({ sessionId, commandId }: SessionCommand, replied: Promise<Reply>, { waitMs, stored }: { waitMs: number; stored: Stored }) {
     const { processedCommands, waits } = this.#deps;
     const endsAtMs = performance.now() + waitMs;
     /** A read in flight is awaited, not repeated. */
@@ -115,9 +125,13 @@ export class CommandReplies {
     const read = async (): Promise<Reply | null> => {
       const reply = await processedCommands.read(sessionId, commandId);
       reading = null;
-      return reply && { reply, repeat: false };
+      if (reply === null) return null;
+      if (!isTransientRefusal(reply)) return { reply, repeat: false };
+      // Of an earlier request: the owner has yet to apply this one.
+      if (!stored.duplicate && isBefore(reply, stored.sequence)) return null;
+      return { reply, repeat: false, isOfEarlier: stored.duplicate };
     };
-    for (let reads = readAtOnce; ; reads = true) {
+    for (let reads = stored.duplicate; ; reads = true) {
       const isLast = reads && performance.now() >= endsAtMs;
       if (reads) {
         reading ??= read();
@@ -168,6 +182,10 @@ export class CommandReplies {
     else this.#waiters.delete(commandId);
     this.#waiting -= 1;
   }
+}
+
+function isBefore(reply: CommandReply, sequence: number): boolean {
+  return !reply.ok && reply.sequence !== undefined && reply.sequence < sequence;
 }
 
 function withResolver<Value>(): { promise: Promise<Value>; resolve(value: Value): void } {

@@ -10,6 +10,7 @@ export interface CommitRows {
   changedEvents: Row[];
   deletedEvents: Row[];
   seen: Row[];
+  seenAgain: Row[];
   effects: Row[];
   closedEffects: Row[];
   publishedEffects: Row[];
@@ -59,7 +60,17 @@ export function refuseNul(rows: CommitRows): void {
   }
 }
 
-type Conversations = 'sessions' | 'events' | 'changedEvents' | 'deletedEvents' | 'seen' | 'deletedSessions' | 'customers' | 'labelledSessions' | 'labels';
+type Conversations =
+  | 'sessions'
+  | 'events'
+  | 'changedEvents'
+  | 'deletedEvents'
+  | 'seen'
+  | 'seenAgain'
+  | 'deletedSessions'
+  | 'customers'
+  | 'labelledSessions'
+  | 'labels';
 
 function conversationRows(plan: CommitPlan): Pick<CommitRows, Conversations> {
   return {
@@ -77,9 +88,8 @@ function conversationRows(plan: CommitPlan): Pick<CommitRows, Conversations> {
     deletedEvents: plan.deletedEvents.map(({ partition: p, sessionId, fromOffset: from, toOffset: to, atMs }) => {
       return { p, session_id: sessionId, from, to, deleted_at: at(atMs) };
     }),
-    seen: [...plan.processed.values()].map(({ partition: p, sessionId, commandId, reply }) => {
-      return { p, session_id: sessionId, command_id: commandId, answer: jsonOrNull(reply) };
-    }),
+    seen: processedRows(plan, false),
+    seenAgain: processedRows(plan, true),
     deletedSessions: [...plan.deletedSessions].map(([sessionId, p]) => ({ p, session_id: sessionId })),
     customers: plan.customers.map(({ partition: p, id, createdAtMs }) => {
       const fields = { name: 'Guest', external_id: null, tags: [], metadata: '{}', ephemeral: true };
@@ -90,6 +100,12 @@ function conversationRows(plan: CommitPlan): Pick<CommitRows, Conversations> {
       return [...new Set(labels)].map((label) => ({ p, session_id: sessionId, label, customer_id: customerId, created_at: new Date(createdAt) }));
     }),
   };
+}
+
+function processedRows(plan: CommitPlan, isAgain: boolean): Row[] {
+  return [...plan.processed.values()].flatMap(({ partition: p, sessionId, commandId, reply, isReplaced }) => {
+    return isReplaced === isAgain ? [{ p, session_id: sessionId, command_id: commandId, answer: jsonOrNull(reply) }] : [];
+  });
 }
 
 function effectRows(plan: CommitPlan): Pick<CommitRows, 'effects' | 'closedEffects' | 'publishedEffects'> {

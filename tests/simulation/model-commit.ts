@@ -151,6 +151,7 @@ const CHANGES: Record<Kind, Change> = {
     }
   },
   seen: (tables, rows) => rows.forEach((row) => void tables.seen.set(seenKey(row), without(row, 'p'))),
+  seenAgain: (tables, rows) => rows.forEach((row) => void (tables.seen.has(seenKey(row)) && tables.seen.set(seenKey(row), without(row, 'p')))),
   effects: (tables, rows) => rows.forEach((row) => void list(tables.effects, row['id'] as string).push({ ...row })),
   timers: (tables, rows) => rows.forEach((row) => void tables.timers.set(`${row['p']} ${row['key']}`, row)),
   steps: (tables, rows) => rows.forEach((row) => void list(tables.steps, row['run_id'] as string).push(without(row, 'p'))),

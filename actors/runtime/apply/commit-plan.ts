@@ -22,13 +22,22 @@ import type {
 } from './commit-rows.ts';
 import type { SessionState } from './session-state.ts';
 
+interface ProcessedCommand {
+  partition: number;
+  sessionId: string;
+  commandId: string;
+  reply: CommandReply | null;
+  /** An earlier commit has stored a transient refusal, which this reply replaces. */
+  isReplaced: boolean;
+}
+
 /** The rows of one commit. Sessions, effects and timer keys occur once: a later command of the batch replaces an earlier one's. */
 export class CommitPlan {
   readonly partitions = new Map<number, { claim: PartitionClaim; cursor: number; cursorFingerprint: string | null }>();
   readonly sessions = new Map<string, SessionState>();
   readonly deletedSessions = new Map<string, number>();
   readonly labelledSessions = new Map<string, LabelledSession>();
-  readonly processed = new Map<string, { partition: number; sessionId: string; commandId: string; reply: CommandReply | null }>();
+  readonly processed = new Map<string, ProcessedCommand>();
   readonly effects = new Map<string, OpenedEffect>();
   /** Effects of earlier commits that this one closes. */
   readonly effectStates = new Map<string, ClosedEffect>();

@@ -1,5 +1,5 @@
 import type { CommandReply, SessionCommand } from '#bus/messages/session.ts';
-import { COMMAND_VERSION, changesLog, sessionCommand } from '#bus/messages/session.ts';
+import { COMMAND_VERSION, changesLog, isTransientRefusal, sessionCommand } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { fingerprintOf } from '#bus/position-fingerprint.ts';
 import { jsonIn } from '#shared/json-in.ts';
@@ -102,11 +102,16 @@ export function planBatch(batch: readonly Parsed[], repeats: Repeats, input: Pla
       continue;
     }
     const key = processedKeyOf(command);
-    const earlier = repeats.has(key) ? { reply: repeats.get(key) ?? null } : plan.processed.get(key);
-    if (earlier === undefined) apply(plan, parsed, command, input);
+    const stored = repeats.has(key) ? { reply: repeats.get(key) ?? null } : undefined;
+    const earlier = plan.processed.get(key) ?? stored;
+    if (earlier === undefined || isRefusedForNow(earlier)) apply(plan, parsed, command, { ...input, isReplaced: stored !== undefined });
     else addReply(plan, entry.claim.partition, command, earlier.reply, true);
   }
   return plan;
+}
+
+function isRefusedForNow({ reply }: { reply: CommandReply | null }): boolean {
+  return reply !== null && isTransientRefusal(reply);
 }
 
 /** For a command that can't be stored: a dead letter, and the failure of its turn or run. */
@@ -145,12 +150,12 @@ function passEntry(plan: CommitPlan, entry: Entry, { isOwned }: PlanInput): bool
   return true;
 }
 
-function apply(plan: CommitPlan, parsed: Parsed, command: SessionCommand, input: PlanInput): void {
+function apply(plan: CommitPlan, parsed: Parsed, command: SessionCommand, input: PlanInput & { isReplaced: boolean }): void {
   const { partition } = parsed.entry.claim;
   const { sessionId, commandId } = command;
   let reply: CommandReply | null;
   try {
-    reply = applyCommand(scopeOf(plan, partition, command, input));
+    reply = withSequence(applyCommand(scopeOf(plan, partition, command, input)), parsed.entry);
   } catch (error) {
     input.log.error(
       { err: error, session_id: sessionId, command_id: commandId, trace_id: traceIdIn(command.traceparent), command: command.type },
@@ -158,10 +163,16 @@ function apply(plan: CommitPlan, parsed: Parsed, command: SessionCommand, input:
     );
     addDeadLetter(plan, parsed, reasonOf(error));
     failActorOf(plan, partition, command, input);
+    // Final, unlike a transient refusal: the dead letter has the command, and its replay and a repeat would both be applied.
     reply = NOT_APPLIED;
   }
-  plan.processed.set(processedKeyOf(command), { partition, sessionId, commandId, reply });
+  plan.processed.set(processedKeyOf(command), { partition, sessionId, commandId, reply, isReplaced: input.isReplaced });
   addReply(plan, partition, command, reply, false);
+}
+
+function withSequence(reply: CommandReply | null, entry: Entry): CommandReply | null {
+  if (entry.kind !== 'command' || reply === null || reply.ok || !isTransientRefusal(reply)) return reply;
+  return { ...reply, sequence: entry.stored.sequence };
 }
 
 function failActorOf(plan: CommitPlan, partition: number, command: SessionCommand, input: PlanInput): void {

@@ -129,6 +129,24 @@ export function fenceCases(underTest: UnderTest): void {
       expect(known).toEqual([{ sessionId: stored.session, commandId: 'command', reply: { ok: false, code: 'not_found', message: 'command' } }]);
     });
 
+    it('replaces the reply of a command that was refused for the moment, in partitions that are still owned', async () => {
+      const [ours, lost] = [await acquire(underTest(), nextPartition()), await acquire(underTest(), nextPartition())];
+      const [kept, dropped] = [await names(ours), await names(lost)];
+      const commands = [kept, dropped].map(({ session }) => ({ sessionId: session, commandId: 'command' }));
+      const first = planOf(ours, lost);
+      process(first, ours, kept.session, 'command', 'refused');
+      process(first, lost, dropped.session, 'command', 'refused');
+      await commit(underTest(), first);
+      const again = planOf(ours, { ...lost, epoch: lost.epoch - 1 });
+      process(again, ours, kept.session, 'command', 'again', true);
+      process(again, lost, dropped.session, 'command', 'again', true);
+
+      expect(await commit(underTest(), again)).toEqual({ kind: 'committed', owned: new Set([ours.partition]) });
+      const stored = await underTest().store.commits.processed(commands);
+      const messages = new Map(stored.map(({ sessionId, reply }) => [sessionId, reply?.ok === false ? reply.message : null]));
+      expect(commands.map(({ sessionId }) => messages.get(sessionId))).toEqual(['again', 'refused']);
+    });
+
     it('that the store refuses stores nothing', async () => {
       const claim = await acquire(underTest(), nextPartition());
       const rows = await names(claim);

@@ -62,8 +62,9 @@ export function deliveryOf(id: string, { partition }: PartitionClaim, url = 'htt
 }
 
 /** Records a command as processed. */
-export function process(plan: CommitPlan, { partition }: PartitionClaim, sessionId: string, commandId: string): void {
-  plan.processed.set(`${sessionId} ${commandId}`, { partition, sessionId, commandId, reply: { ok: false, code: 'not_found', message: commandId } as never });
+export function process(plan: CommitPlan, { partition }: PartitionClaim, sessionId: string, commandId: string, message = commandId, isReplaced = false): void {
+  const reply = { ok: false, code: 'not_found', message } as never;
+  plan.processed.set(`${sessionId} ${commandId}`, { partition, sessionId, commandId, reply, isReplaced });
 }
 
 /** What a command of the claim's partition writes. */

@@ -5,6 +5,15 @@ import { logChangeSets } from './log-change-sets.ts';
 import { type Columns, instant, type RowSet, rowSet, withoutNul } from './row-set.ts';
 import { stagedSets } from './turn-sets.ts';
 
+type ProcessedCommand = CommitPlan['processed'] extends ReadonlyMap<string, infer Row> ? Row : never;
+
+const processedColumns: Columns<ProcessedCommand> = {
+  p: ['int', (row) => row.partition],
+  session_id: ['text', (row) => row.sessionId],
+  command_id: ['text', (row) => row.commandId],
+  answer: ['text', (row) => (row.reply === null ? null : JSON.stringify(row.reply))],
+};
+
 /** Row kinds that each turn writes. */
 export const turnSets: readonly RowSet[] = [
   rowSet(
@@ -49,13 +58,8 @@ export const turnSets: readonly RowSet[] = [
   ),
   rowSet(
     'seen_rows',
-    (plan) => [...plan.processed.values()],
-    {
-      p: ['int', (row) => row.partition],
-      session_id: ['text', (row) => row.sessionId],
-      command_id: ['text', (row) => row.commandId],
-      answer: ['text', (row) => (row.reply === null ? null : JSON.stringify(row.reply))],
-    },
+    (plan) => [...plan.processed.values()].filter(({ isReplaced }) => !isReplaced),
+    processedColumns,
     (from) => `
   insert into seen (session_id, command_id, answer) select i.session_id, i.command_id, i.answer::json from ${from}`,
   ),
@@ -70,6 +74,14 @@ export const rowSets: readonly RowSet[] = [
   ...turnSets,
   ...stagedTurnSets,
   ...deletions(),
+  // Replies in place of transient refusals.
+  rowSet(
+    'seen_again',
+    (plan) => [...plan.processed.values()].filter(({ isReplaced }) => isReplaced),
+    processedColumns,
+    (from) => `
+  update seen set answer = i.answer::json from ${from} where seen.session_id = i.session_id and seen.command_id = i.command_id`,
+  ),
   ...publishedSets(),
   ...logChangeSets,
   ...listingSets,

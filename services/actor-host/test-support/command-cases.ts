@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { MACHINE_VERSION } from '#actors/kinds/snapshots.ts';
+import { COMMAND_VERSION, type CommandOf } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { completed, create, greetingBundle, post } from './commands.ts';
 import { storeFirstVersion } from './first-version.ts';
@@ -41,6 +42,40 @@ export function commandCases(open: () => Promise<TestCluster>): void {
 
       expect(cluster.replies[2]).toEqual({ ...cluster.replies[1], repeat: true });
       expect(await cluster.log('ses_a')).toHaveLength(1);
+    });
+
+    it('DESIGN 9: a message that was refused because too many are being checked is in the log once when it is sent again afterwards', async () => {
+      const cluster = await open();
+      const checked = (text: string): CommandOf<'message.post'> => ({ ...post('ses_a', text), v: COMMAND_VERSION, moderation: 'auto', triggersTurn: false });
+      const late = checked('late');
+      await cluster.send(create('ses_a'));
+      for (let n = 0; n < 32; n += 1) await cluster.send(checked(`message ${n}`));
+      // In one batch, and in one of its own.
+      await cluster.send(late, 'first');
+      await cluster.send(late, 'second');
+      await cluster.host();
+      await eventually(() => cluster.replies.length === 35);
+      const { sequence } = await cluster.send(late, 'third');
+      await eventually(() => cluster.replies.length === 36);
+      const refused = { repeat: false, answer: { ok: false, code: 'service.overloaded' } };
+      expect(cluster.replies.slice(33)).toMatchObject([refused, refused, refused]);
+      expect(cluster.replies.at(-1)?.answer).toMatchObject({ sequence });
+      const stored = async () =>
+        (await cluster.rows<{ answer: object }>(`select answer from seen where command_id = $1`, [late.commandId])).map(({ answer }) => answer);
+      expect(await stored()).toEqual([cluster.replies.at(-1)?.answer]);
+
+      const [check] = await cluster.rows<{ id: string }>(`select id from effects where kind = 'moderation' limit 1`);
+      await cluster.send({ ...completed('ses_a', check?.id ?? '', ''), actorId: check?.id ?? '' });
+      await eventually(async () => (await cluster.count('effects', `kind = 'moderation' and state = 'open'`)) === 31);
+      await cluster.send(late, 'fourth');
+      await cluster.send(late, 'fifth');
+      await eventually(() => cluster.replies.length === 38);
+
+      const [accepted, repeat] = cluster.replies.slice(-2);
+      expect(accepted).toMatchObject({ repeat: false, answer: { ok: true } });
+      expect(repeat).toEqual({ ...accepted, repeat: true });
+      expect(await stored()).toEqual([accepted?.answer]);
+      expect((await cluster.log('ses_a')).filter((event) => event.kind === 'user_message' && event.text === 'late')).toHaveLength(1);
     });
 
     it('greets with its macros expanded, once', async () => {

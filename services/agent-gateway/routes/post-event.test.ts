@@ -295,6 +295,22 @@ describe('an idempotency key', () => {
     expect(await storedEvents(sessionId)).toBe(1);
   });
 
+  it('DESIGN 9: gets the first reply that is final: the repeat of a message that was refused for the moment is posted', async () => {
+    const app = deployment.app({ waits: { silenceMs: 60_000, acceptMs: 60_000 } });
+    const sessionId = await newSession(app);
+    const send = () => post(app, sessionId, HELLO, { 'idempotency-key': 'k' });
+    deployment.owner.isOverloaded = true;
+    const refused = [await send(), await send()];
+    deployment.owner.isOverloaded = false;
+    const [first, repeat] = [await send(), await send()];
+
+    expect(refused.map(({ statusCode }) => statusCode)).toEqual([503, 503]);
+    expect(refused[0]?.headers['retry-after']).toBeDefined();
+    expect([first.statusCode, repeat.statusCode]).toEqual([201, 200]);
+    expect(repeat.json()).toEqual(first.json());
+    expect(await storedEvents(sessionId)).toBe(1);
+  });
+
   it('is stored longer than the command log deduplicates it', async () => {
     const forgetful = {
       ...deployment.bus.commands,

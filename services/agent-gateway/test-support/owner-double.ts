@@ -1,5 +1,13 @@
 import type { Bus, Subscription } from '#bus/bus.ts';
-import { type CommandOf, type CommandReply, type NoticeMessage, type ReplyMessage, type SessionCommand, sessionCommand } from '#bus/messages/session.ts';
+import {
+  type CommandOf,
+  type CommandReply,
+  isTransientRefusal,
+  type NoticeMessage,
+  type ReplyMessage,
+  type SessionCommand,
+  sessionCommand,
+} from '#bus/messages/session.ts';
 import { PARTITION_COUNT, partitionOf } from '#bus/partition.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import type { ConversationEvent, EventContent, EventSource } from '#shared/contracts/agent/conversation-event.ts';
@@ -17,6 +25,8 @@ export type Appended = EventContent & { id?: string; source?: EventSource; trace
 export class OwnerDouble {
   /** What is stored but not published. */
   readonly silent = { answers: false, notices: false };
+  /** Refuses messages, as while too many are being checked. */
+  isOverloaded = false;
   /** Refuses deletions of events, as during a turn. */
   isBusy = false;
   /** Notices without events, as of large ones. */
@@ -38,9 +48,9 @@ export class OwnerDouble {
     for (let partition = 0; partition < PARTITION_COUNT; partition += 1) {
       this.#readers.push(
         this.#bus.commands.read(partition, { sequence: 0, fingerprint: null }, async (commands) => {
-          for (const { body } of commands) {
+          for (const { body, sequence } of commands) {
             await this.#hold;
-            await this.#onCommand(sessionCommand.parse(JSON.parse(body)));
+            await this.#onCommand(sessionCommand.parse(JSON.parse(body)), sequence);
           }
         }),
       );
@@ -78,25 +88,25 @@ export class OwnerDouble {
     this.#bus.notices.publish(subjectOf(addresses.partitions, partitionOf(sessionId)), JSON.stringify({ v: 1, epoch: 2 }));
   }
 
-  async #onCommand(command: SessionCommand): Promise<void> {
+  async #onCommand(command: SessionCommand, sequence: number): Promise<void> {
     this.commands.push(command);
     const { rows } = await this.#database.query<{ answer: CommandReply }>('select answer from seen where session_id = $1 and command_id = $2', [
       command.sessionId,
       command.commandId,
     ]);
     const [seen] = rows;
-    if (seen !== undefined) {
+    if (seen !== undefined && !isTransientRefusal(seen.answer)) {
       this.#reply(command, seen.answer, true);
       return;
     }
     const events: ConversationEvent[] = [];
     const isThere = this.#records.has(command.sessionId);
-    const reply = await this.#apply(command, events);
-    await this.#database.query('insert into seen (session_id, command_id, answer) values ($1, $2, $3::json)', [
-      command.sessionId,
-      command.commandId,
-      JSON.stringify(reply),
-    ]);
+    const isRefused = this.isOverloaded && command.type === 'message.post';
+    const refusal: CommandReply = { ok: false, code: 'service.overloaded', message: 'too many messages are being checked', sequence };
+    const reply = isRefused ? refusal : await this.#apply(command, events);
+    const sql = `insert into seen (session_id, command_id, answer) values ($1, $2, $3::json)
+      on conflict (session_id, command_id) do update set answer = excluded.answer`;
+    await this.#database.query(sql, [command.sessionId, command.commandId, JSON.stringify(reply)]);
     this.#reply(command, reply, false);
     if (events.length > 0) this.#notify(command.sessionId, events);
     if (isThere && !this.#records.has(command.sessionId)) this.#notifyOfEnd(command.sessionId);
