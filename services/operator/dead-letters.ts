@@ -15,6 +15,12 @@ export interface DeadLetter {
   createdAt: string;
 }
 
+/** One to replay. */
+export interface FoundLetter extends DeadLetter {
+  /** In microseconds: letters of one id and source that are not newer are replayed with it. */
+  atMicros: number;
+}
+
 interface Row {
   id: string;
   source: Source;
@@ -37,17 +43,21 @@ export async function listDeadLetters(database: Queryable, { source, limit }: { 
 }
 
 /** The newest dead letter of each source with this id. */
-export async function findDeadLetters(database: Queryable, id: string): Promise<DeadLetter[]> {
-  const { rows } = await database.query<Row>(
-    'select distinct on (source) id, source, p, reason, body, created_at from dead_letters where id = $1 order by source, created_at desc',
+export async function findDeadLetters(database: Queryable, id: string): Promise<FoundLetter[]> {
+  const { rows } = await database.query<Row & { at_micros: number }>(
+    `select distinct on (source) id, source, p, reason, body, created_at, ${MICROS} as at_micros from dead_letters
+     where id = $1 order by source, created_at desc`,
     [id],
   );
-  return rows.map(letterOf);
+  return rows.map((row) => ({ ...letterOf(row), atMicros: row.at_micros }));
 }
 
-export async function removeDeadLetter(database: Queryable, { id, source }: DeadLetter): Promise<void> {
-  await database.query('delete from dead_letters where id = $1 and source = $2', [id, source]);
+/** With older ones. What was stored since it was found stays: its replay has failed already. */
+export async function removeDeadLetter(database: Queryable, { id, source, atMicros }: FoundLetter): Promise<void> {
+  await database.query(`delete from dead_letters where id = $1 and source = $2 and ${MICROS} <= $3::float8`, [id, source, atMicros]);
 }
+
+const MICROS = '(extract(epoch from created_at) * 1000000)::float8';
 
 function letterOf({ id, source, p: partition, reason, body, created_at: createdAt }: Row): DeadLetter {
   return { id, source, partition, reason, body, createdAt: new Date(createdAt).toISOString() };

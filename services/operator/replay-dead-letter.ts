@@ -10,7 +10,7 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { ulid } from '#shared/ids.ts';
 import { jsonIn } from '#shared/json-in.ts';
 import type { Database } from '#shared/storage/database.ts';
-import { type DeadLetter, findDeadLetters, removeDeadLetter, type Source } from './dead-letters.ts';
+import { type FoundLetter, findDeadLetters, removeDeadLetter, type Source } from './dead-letters.ts';
 
 /** The queue's retention: no timer stands behind a replayed item, so it must not be given up earlier. */
 const REPLAY_DEADLINE_MS = 24 * 3_600_000;
@@ -62,7 +62,7 @@ function isReplayable(source: Source): boolean {
  * Order: row, item, dead letter. Bus and database share no commit: after a crash the dead letter is still there, and the replay is repeated. At worst the
  * callback is posted twice, which receivers detect by the run id. The row comes first because a worker drops an item of a dead delivery.
  */
-async function replayDelivery(letter: DeadLetter, { database, bus, clock }: ReplayDeps): Promise<Replayed> {
+async function replayDelivery(letter: FoundLetter, { database, bus, clock }: ReplayDeps): Promise<Replayed> {
   const { rows } = await database.query<{ session_id: string; traceparent: string | null }>(
     `update deliveries set state = 'open', attempts = 0, settled_at = null where id = $1 and state <> 'delivered' returning session_id, traceparent`,
     [letter.id],
@@ -90,7 +90,7 @@ async function replayDelivery(letter: DeadLetter, { database, bus, clock }: Repl
  * One attempt, outside the order of its session's events; when it fails, the owner stores the dead letter again. Order: item, dead letter; at worst the event
  * is posted twice, which receivers detect by session and offset.
  */
-async function replayEvent(letter: DeadLetter, { database, bus, clock }: ReplayDeps): Promise<Replayed> {
+async function replayEvent(letter: FoundLetter, { database, bus, clock }: ReplayDeps): Promise<Replayed> {
   const { sessionId, offset, url, bundleHash } = deadEvent.parse(jsonIn(letter.body));
   if (url === '') throw new SwitchyardError('request.invalid', `the session ${sessionId} had no event webhook any more when its event was given up again`);
   const { rows } = await database.query('select 1 as one from events where session_id = $1 and off = $2 and deleted_at is null', [sessionId, offset]);
@@ -119,7 +119,7 @@ async function replayEvent(letter: DeadLetter, { database, bus, clock }: ReplayD
   return { type: 'event', effectId };
 }
 
-async function removeSettled(letter: DeadLetter, database: Database): Promise<Replayed> {
+async function removeSettled(letter: FoundLetter, database: Database): Promise<Replayed> {
   const { rows } = await database.query('select 1 as one from deliveries where id = $1', [letter.id]);
   if (rows.length === 0) throw new SwitchyardError('request.not_found', `the delivery ${letter.id} is gone`);
   await removeDeadLetter(database, letter);
@@ -130,7 +130,7 @@ async function removeSettled(letter: DeadLetter, database: Database): Promise<Re
  * Order: command, dead letter; after a crash the replay is repeated. The new id derives from the dead letter, so a repeat is deduplicated. It differs from the
  * original id, which is a processed command already.
  */
-async function replayCommand(letter: DeadLetter, { database, bus, openTags }: ReplayDeps): Promise<Replayed> {
+async function replayCommand(letter: FoundLetter, { database, bus, openTags }: ReplayDeps): Promise<Replayed> {
   const command = deadCommand.safeParse(jsonIn(letter.body));
   if (!command.success) throw new SwitchyardError('request.invalid', 'the dead command is not valid, so no owner could apply it');
   const commandId = `replay-${createHash('sha256').update(`${letter.id} ${letter.createdAt}`).digest('hex').slice(0, 32)}`;
@@ -146,7 +146,7 @@ async function replayCommand(letter: DeadLetter, { database, bus, openTags }: Re
  * Order: record, dead letter; after a crash the replay is repeated, and the ledger has one row per call. A new id, since the log may still drop the old one as
  * a duplicate.
  */
-async function replayUsage(letter: DeadLetter, { database, bus, clock }: ReplayDeps): Promise<Replayed> {
+async function replayUsage(letter: FoundLetter, { database, bus, clock }: ReplayDeps): Promise<Replayed> {
   await bus.usage.append(`${letter.id}-replay-${ulid(clock.nowMs())}`, letter.body);
   await removeDeadLetter(database, letter);
   return { type: 'usage' };

@@ -24,10 +24,11 @@ beforeEach(async () => {
   await database.query('delete from events');
 });
 
-function replay() {
+function replay(onPublished = async () => {}) {
   const publish = async (kind: string, messageId: string, body: string) => {
     if (isRefusing) throw new Error('the broker is away');
     published.push({ kind, messageId, body });
+    await onPublished();
   };
   const bus = { work: { publish } } as unknown as ReplayDeps['bus'];
   const openTags = () => expect.fail('no command is sent');
@@ -77,4 +78,12 @@ it('refuses an event that is deleted, and one whose session had no address any m
   await storeLetter('');
   await expect(replay()).rejects.toMatchObject({ code: 'request.invalid' });
   expect(published).toEqual([]);
+});
+
+it('leaves the letter of a replay that has failed before its command line ends', async () => {
+  await storeLetter();
+  await storeEvent();
+  await replay(storeLetter);
+
+  expect([published.length, await letters()]).toEqual([1, 1]);
 });

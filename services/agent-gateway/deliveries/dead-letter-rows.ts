@@ -12,6 +12,14 @@ export interface StoredLetter {
   atMicros: number;
 }
 
+interface DeliveryOfLetter {
+  sessionId: string;
+  traceparent: string | null;
+  state: 'open' | 'delivered' | 'dead';
+  /** The letter is still there, and none was stored since. */
+  hasLetter: boolean;
+}
+
 interface ListedRow {
   id: string;
   source: DeadLetterSource;
@@ -54,23 +62,24 @@ export class DeadLetterRows {
     return (await this.find(id)).length > 0;
   }
 
-  async remove({ id, source }: Pick<StoredLetter, 'id' | 'source'>): Promise<void> {
-    await this.#database.query(DELETE, [id, source]);
+  /** With older ones. What was stored since it was found stays: its replay has failed already. */
+  async remove({ id, source, atMicros }: Pick<StoredLetter, 'id' | 'source' | 'atMicros'>): Promise<void> {
+    await this.#database.query(DELETE, [id, source, atMicros]);
   }
 
-  /** Opens a dead delivery again, with all its attempts. Null: there is none that is not delivered. */
-  async reopen(deliveryId: string): Promise<{ sessionId: string; traceparent: string | null } | null> {
-    const { rows } = await this.#database.query<{ sessionId: string; traceparent: string | null }>(REOPEN, [deliveryId]);
+  /** Opens a dead delivery again, with all its attempts, if this is its newest letter. */
+  async reopen({ id, atMicros }: StoredLetter): Promise<void> {
+    await this.#database.query(REOPEN, [id, atMicros]);
+  }
+
+  /** The delivery of a letter; null: there is none. */
+  async delivery({ id, atMicros }: StoredLetter): Promise<DeliveryOfLetter | null> {
+    const { rows } = await this.#database.query<DeliveryOfLetter>(SELECT_DELIVERY, [id, atMicros]);
     return rows[0] ?? null;
   }
 
   async hasEvent(sessionId: string, offset: number): Promise<boolean> {
     const { rows } = await this.#database.query(SELECT_EVENT, [sessionId, offset]);
-    return rows.length > 0;
-  }
-
-  async hasDelivery(deliveryId: string): Promise<boolean> {
-    const { rows } = await this.#database.query(SELECT_DELIVERY, [deliveryId]);
     return rows.length > 0;
   }
 }
@@ -107,12 +116,17 @@ const SELECT_BY_ID: NamedStatement = {
     from dead_letters where id = $1 and (${OWN}) order by source, created_at desc`,
 };
 
-const DELETE: NamedStatement = { name: 'agent-gateway-remove-dead-letter', text: 'delete from dead_letters where id = $1 and source = $2' };
+const DELETE: NamedStatement = {
+  name: 'agent-gateway-remove-dead-letter',
+  text: `delete from dead_letters where id = $1 and source = $2 and ${microsOf('created_at')} <= $3::float8`,
+};
+
+/** Whether the newest letter of delivery $1 is that of $2. */
+const IS_NEWEST = `(select max(${microsOf('created_at')}) from dead_letters l where l.id = $1 and l.source = 'delivery') = $2::float8`;
 
 const REOPEN: NamedStatement = {
   name: 'agent-gateway-reopen-delivery',
-  text: `update deliveries set state = 'open', attempts = 0, settled_at = null where id = $1 and state <> 'delivered'
-    returning session_id as "sessionId", traceparent`,
+  text: `update deliveries set state = 'open', attempts = 0, settled_at = null where id = $1 and state = 'dead' and ${IS_NEWEST}`,
 };
 
 const SELECT_EVENT: NamedStatement = {
@@ -120,4 +134,7 @@ const SELECT_EVENT: NamedStatement = {
   text: 'select 1 as one from events where session_id = $1 and off = $2 and deleted_at is null',
 };
 
-const SELECT_DELIVERY: NamedStatement = { name: 'agent-gateway-has-delivery', text: 'select 1 as one from deliveries where id = $1' };
+const SELECT_DELIVERY: NamedStatement = {
+  name: 'agent-gateway-delivery-of-letter',
+  text: `select session_id as "sessionId", traceparent, state, coalesce(${IS_NEWEST}, false) as "hasLetter" from deliveries where id = $1`,
+};

@@ -43,15 +43,20 @@ export async function replayDeadLetter(letter: StoredLetter, deps: ReplayDeps): 
   }
 }
 
-/** The owner opens a round as after a pause. Before it, the row: a worker posts nothing for a delivery that is dead. */
+/**
+ * The owner opens a round as after a pause. Before it, the row: a worker posts nothing for a delivery that is dead. A delivery that is open though its letter is
+ * there is that of another request, which may have ended before its command: the command is the same. One without the letter was replayed, and its id is used.
+ */
 async function replayDelivery(letter: StoredLetter, { deadLetterRows, bus, clock }: ReplayDeps): Promise<'replayed' | 'settled'> {
-  const delivery = await deadLetterRows.reopen(letter.id);
-  if (delivery === null) {
-    if (!(await deadLetterRows.hasDelivery(letter.id))) throw new SwitchyardError('request.not_found', 'the delivery of this dead letter is gone');
+  await deadLetterRows.reopen(letter);
+  const delivery = await deadLetterRows.delivery(letter);
+  if (delivery === null) throw new SwitchyardError('request.not_found', 'the delivery of this dead letter is gone');
+  const { sessionId, traceparent, state, hasLetter } = delivery;
+  if (state === 'delivered') {
     await deadLetterRows.remove(letter);
     return 'settled';
   }
-  const { sessionId, traceparent } = delivery;
+  if (!hasLetter) throw new SwitchyardError('request.not_found', 'this dead letter was replayed meanwhile');
   const commandId = replayId(letter);
   const due: CommandOf<'delivery.due'> = {
     v: 1,

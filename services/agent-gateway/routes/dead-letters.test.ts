@@ -4,6 +4,8 @@ import { partitionOf } from '#bus/partition.ts';
 import { systemClock } from '#shared/clock.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
+import { DeadLetterRows } from '../deliveries/dead-letter-rows.ts';
+import { replayDeadLetter } from '../deliveries/replay-dead-letter.ts';
 import { send } from '../test-support/api.ts';
 import { openTestDeployment, type TestDeployment } from '../test-support/test-deployment.ts';
 import { until } from '../test-support/until.ts';
@@ -183,6 +185,57 @@ describe('POST /dead_letters/:dead_letter_id/replay', () => {
     await letter('gen-1', 'usage', { p: null });
     for (const id of ['gen-1', 'unknown', 'nul\0', 'x'.repeat(600)]) expect((await replay(id)).statusCode).toBe(404);
     expect((await replay('gen-1', '?source=command')).statusCode).toBe(404);
+  });
+
+  it('DESIGN 6: keeps the letter of a replay that has failed before its request ends', async () => {
+    await deadEvent();
+    await storeEvent();
+    const append: typeof deployment.bus.commands.append = async (...command) => {
+      const stored = await deployment.bus.commands.append(...command);
+      await letter(EVENT, 'event', { atMs: 5, body: JSON.stringify({ v: 1, sessionId: 'ses_e', offset: 4, url: '', bundleHash: 'h' }) });
+      return stored;
+    };
+    const app = deployment.app({ bus: { ...deployment.bus, commands: { ...deployment.bus.commands, append } } });
+
+    expect((await replay(EVENT, '', app)).statusCode).toBe(202);
+    const { rows } = await deployment.database.query<{ created_at: Date }>('select created_at from dead_letters');
+    expect(rows).toEqual([{ created_at: new Date(1_700_000_000_005) }]);
+  });
+
+  it.each([
+    ['removed the letter', true, 20],
+    ['not removed the letter yet', false, 30],
+  ])('DESIGN 6: opens no delivery for a letter whose replay has failed meanwhile: the other request has %s', async (_case, isRemoved, atMs) => {
+    await delivery('dead');
+    await letter(DELIVERY, 'delivery', { atMs });
+    const deadLetterRows = new DeadLetterRows(deployment.database);
+    const [stale = expect.fail('there is no letter')] = await deadLetterRows.find(DELIVERY);
+    await replay(DELIVERY);
+    await deployment.database.query(`update deliveries set state = 'dead', attempts = 5, settled_at = now()`);
+    if (!isRemoved) await letter(DELIVERY, 'delivery', { atMs });
+    await letter(DELIVERY, 'delivery', { atMs: atMs + 5 });
+
+    const { bus } = deployment;
+    await expect(replayDeadLetter(stale, { deadLetterRows, bus, clock: systemClock })).rejects.toMatchObject({ code: 'request.not_found' });
+    expect((await deployment.database.query('select state from deliveries')).rows).toEqual([{ state: 'dead' }]);
+    expect((await letters()).length).toBe(isRemoved ? 1 : 2);
+    const { lastSequence } = await bus.commands.state();
+    expect((await replay(DELIVERY)).statusCode).toBe(202);
+    expect((await bus.commands.state()).lastSequence).toBe(lastSequence + 1);
+    expect([(await deployment.database.query('select state from deliveries')).rows, await letters()]).toEqual([[{ state: 'open' }], []]);
+  });
+
+  it('goes on with a replay that ended before its command', async () => {
+    await delivery('dead');
+    await letter(DELIVERY, 'delivery', { atMs: 11 });
+    const append = () => Promise.reject(new Error('the broker is away'));
+    const failing = deployment.app({ bus: { ...deployment.bus, commands: { ...deployment.bus.commands, append } as never } });
+    expect((await replay(DELIVERY, '', failing)).statusCode).toBe(500);
+    const { lastSequence } = await deployment.bus.commands.state();
+
+    expect((await replay(DELIVERY)).json()).toEqual({ id: DELIVERY, source: 'delivery', outcome: 'replayed' });
+    expect((await deployment.bus.commands.state()).lastSequence).toBe(lastSequence + 1);
+    expect(await letters()).toEqual([]);
   });
 
   it('keeps the dead letter when the command can not be stored', async () => {
