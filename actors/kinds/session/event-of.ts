@@ -46,6 +46,7 @@ export function eventOf(plan: Plan): SessionEvent | null {
         coalesceMs: inputs.coalesceMs,
         newTurnId: newTurnId(plan),
         turnMustSettle: mustSettleIn(plan),
+        offset: plan.lastOffset + 1,
         check: post.moderation === null ? null : checkFor(`evt_${inputs.newId(plan.atMs)}`, post.moderation),
       };
     }

@@ -51,11 +51,13 @@ export function deleteEvents() {
   return [...withoutCut(), { actions: [cut(), replyWithNothing()] }] as const;
 }
 
-/** What the cancelled turn appends is behind the range, and stays. A turn that waits for its end is dropped, since its message may be in the range. */
+/** What the cancelled turn appends is behind the range, and stays. A turn that waits for its end is dropped if its messages, which have one trace, go. */
 export function deleteEventsOfTurn() {
   const cancel = { type: 'notifyTurn' as const, params: { event: { type: 'turn.cancel' } } as SessionActions['notifyTurn'] };
   // First, since the turn may end, and what waits begin, while it is notified.
-  const dropWanted = assign<SessionContext, DeleteArgs['event'], undefined, SessionEvent, never>({ wanted: null });
+  const dropWanted = assign<SessionContext, DeleteArgs['event'], undefined, SessionEvent, never>({
+    wanted: ({ context: { wanted }, event: { range } }) => (wanted?.offset !== undefined && range !== null && wanted.offset < range.from ? wanted : null),
+  });
   return [...withoutCut(), { guard: 'isForced' as const, actions: [dropWanted, cancel, cut(), replyWithNothing()] }, { actions: turnInProgress() }] as const;
 }
 

@@ -20,7 +20,7 @@ export function wait() {
   return assign<SessionContext, PostArgs['event'], undefined, SessionEvent, never>({
     wanted: ({ context, event }) => {
       const { likeliest } = event.post.turn ?? {};
-      return { ...(context.wanted ?? turnFor(event)), ...(likeliest !== undefined && { likeliest }) };
+      return { ...(context.wanted ?? { ...turnFor(event), offset: event.offset }), ...(likeliest !== undefined && { likeliest }) };
     },
     lastMessageAtMs: ({ event }) => event.atMs,
   });

@@ -16,6 +16,8 @@ export interface TurnStart {
   carried?: CarriedContext;
   /** Of a turn that waits: the routine that its messages are most like. Absent: they are like none, or nothing asks for it. */
   likeliest?: string;
+  /** Of a turn that waits: the offset of its first event. Absent: stored by a release before. */
+  offset?: number;
   /** Of a turn that waits: one of its messages could not be checked by moderation. Absent: none. */
   isUnmoderated?: true;
 }
@@ -80,8 +82,17 @@ export type SessionEvent =
   | { type: 'session.patch'; command: CommandOf<'session.patch'>; problem: string | null }
   /** `unlessBusy`: only without a turn or run in progress. */
   | { type: 'session.delete'; unlessBusy: boolean }
-  /** `turnMustSettle`: the turn in progress has calls that can't be taken back. */
-  | { type: 'event.post'; post: PostedEvent; atMs: number; coalesceMs: number; newTurnId: string; turnMustSettle: boolean; check: MessageCheck | null }
+  /** `turnMustSettle`: the turn in progress has calls that can't be taken back. `offset`: of the event, where it begins no turn and joins none. */
+  | {
+      type: 'event.post';
+      post: PostedEvent;
+      atMs: number;
+      coalesceMs: number;
+      newTurnId: string;
+      turnMustSettle: boolean;
+      offset: number;
+      check: MessageCheck | null;
+    }
   /** The check of a message has ended. `marked`: the message as it is to be stored; null: it is deleted. */
   | {
       type: 'message.checked';

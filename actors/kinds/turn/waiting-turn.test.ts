@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { modelOf } from '../../engine/routines/test-support/routines.ts';
+import { deleteEvents, post } from '../../test-support/driven-session.ts';
 import { matched, result } from '../../test-support/tool-turn.ts';
 
 const routines = ['return', 'repair'].map((id) => modelOf(id, [{ kind: 'chat', id: 'one', chat_state: `Say how a ${id} works.` }], []));
@@ -23,5 +24,23 @@ describe('a turn that waits for a call that can not be taken back', () => {
     const [began] = session.rows();
     expect(began).toMatchObject({ kind: 'began' });
     expect(began?.kind === 'began' && began.likeliest).toBe(likeliest);
+  });
+
+  it.each([
+    ['begins, when a forced deletion leaves its messages', 0, ['Stop!', 'Please'], 2],
+    ['is dropped with its messages', -2, [], 1],
+  ])('%s', (_, from, texts, turns) => {
+    const { session, id } = matched();
+    session.infer(id(2), ['shop__refund', {}]);
+    session.say('Stop!');
+    session.say('Please');
+    const next = session.log.length;
+    session.apply({ ...post('a note of an integration'), source: 'system', triggersTurn: false });
+    session.apply(deleteEvents(next + from, true));
+
+    expect(session.log.flatMap((event) => (event.kind === 'user_message' ? [event.text] : [])).slice(1)).toEqual(texts);
+    expect(session.lines).toContain('cancelled');
+    expect(session.turnIds).toHaveLength(turns);
+    expect(session.lines.at(-1)).toBe(turns === 2 ? 'processing/matching' : 'ready');
   });
 });
