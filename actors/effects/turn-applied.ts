@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import type { RouterCall } from '#bus/messages/router.ts';
+import type { CommandOf } from '#bus/messages/session.ts';
 import { engineDocumentsOf } from '../engine/engine-documents.ts';
 import { matchItems } from '../engine/policies/match-batch.ts';
 import { judgeApplied } from '../engine/policies/steps/judge-applied.ts';
+import { overdueCheckTimer } from '../kinds/turn/overdue-check.ts';
 import { Unrenderable } from '../runtime/publish/unrenderable.ts';
 import { actorCall } from './actor-call.ts';
 import { commonInputs, customerInput, customerOf, type EffectKind } from './effect-kind.ts';
@@ -59,4 +61,9 @@ export const turnApplied: EffectKind<z.infer<typeof inputs>, Request, null, neve
   },
   results: {},
   overdue: 'report',
+  timerOf({ id, actorId, sessionId, createdAtMs: sentAtMs, inputs: { deadlineAtMs, traceparent } }) {
+    const { key, atMs: dueAtMs, command: failed } = overdueCheckTimer(id, actorId, deadlineAtMs);
+    const header = { v: 1, sessionId, commandId: key, sentAtMs, answerTo: null, traceparent } as const;
+    return { key, dueAtMs, command: JSON.stringify({ ...header, ...failed } satisfies CommandOf<'call.failed'>) };
+  },
 };

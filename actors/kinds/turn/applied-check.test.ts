@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { actorFields } from '#bus/messages/actor-fields.ts';
+import type { CommandOf } from '#bus/messages/session.ts';
+import { effects } from '../../effects/registry.ts';
 import { testPolicy } from '../../engine/policies/test-support/test-policy.ts';
 import { deleteEvents, header, post } from '../../test-support/driven-session.ts';
 import { EngineSession } from '../../test-support/engine-session.ts';
@@ -117,6 +119,34 @@ describe('the check which policies a reply has applied', () => {
       expect(session.agentStates).toMatchObject([{ seq: 1, appliedPolicyIds: [] }]);
       expect(session.lines.at(-1)).toBe('ready');
     }
+  });
+
+  it.each(['goes on', 'is deleted'])('ends without a result when its item is lost, and the session %s', (what) => {
+    const { session, turnId } = replied();
+    const key = `${turnId}-applied-overdue`;
+    if (what === 'is deleted') session.apply({ ...header, type: 'session.delete', commandId: 'delete', unlessBusy: false });
+    expect(session.open.size).toBe(1);
+
+    expect(session.ring(key)).toBe(65_000);
+    expect([session.open.size, session.timers.has(key)]).toEqual([0, false]);
+    expect(session.agentStates.at(-1)).toMatchObject({ seq: 1, appliedPolicyIds: [] });
+  });
+
+  it('has a timer without a row until its result, also when it is made again, which the next owner derives from its effect', () => {
+    const { session, turnId } = replied();
+    for (const callId of [`${turnId}-applied`, `${turnId}-applied-2`]) {
+      const key = `${callId}-overdue`;
+      const [open = expect.fail('no check is open')] = session.open.values();
+      const { command, ...armed } = session.timers.get(key) ?? expect.fail('no timer is armed');
+      expect(armed).toMatchObject({ key, isDerived: true });
+      const [derived] = effects.timersOf(open);
+      expect(derived).toMatchObject({ partition: open.partition, key, dueAtMs: armed.dueAtMs });
+      const { sentAtMs: _sent, traceparent: _trace, ...fields } = JSON.parse(derived?.command ?? '') as CommandOf<'call.failed'>;
+      expect(JSON.parse(command)).toMatchObject(fields);
+      session.reply(callId, 'no JSON');
+      expect(session.timers.has(key)).toBe(false);
+    }
+    expect(session.open.size).toBe(0);
   });
 
   it('rule 16: is not made for a turn without policies to look for, nor for one that failed', () => {

@@ -4,9 +4,11 @@ import { amendment } from '../../engine/agent-state.ts';
 import { appliedAfter } from '../../engine/policies/applied-policies.ts';
 import { judgeApplied } from '../../engine/policies/steps/judge-applied.ts';
 import { ownTurnRow, type RowOf, type TurnRow } from '../../engine/turn-row.ts';
+import { overdueKeyOf } from '../../tool-loop/effect-ids.ts';
 import { openEffect, type Plan } from '../plan.ts';
 import { turnActor } from './actor.ts';
 import { malformedRow } from './malformed-row.ts';
+import { overdueCheckTimer } from './overdue-check.ts';
 import { agentStateIn, turnRowsIn } from './turn-memory.ts';
 
 /** Of the ids of the question, and of the second one after an answer that can't be read. */
@@ -33,7 +35,10 @@ export function openAppliedCheck(plan: Plan, turnId: string): void {
 
 function ask(plan: Plan, turnId: string, id: string, { row, policyIds }: { row: RowOf<'applied-check'>; policyIds: readonly string[] }): void {
   const { bundleHash, traceparent, upToOffset: lastOffset } = row;
-  const request = { kind: 'applied', deadlineAtMs: plan.atMs + TIMEOUT_MS, policyIds };
+  const deadlineAtMs = plan.atMs + TIMEOUT_MS;
+  const request = { kind: 'applied', deadlineAtMs, policyIds };
+  const { key, atMs, command } = overdueCheckTimer(id, turnId, deadlineAtMs);
+  plan.arm(key, atMs, command, { isDerived: true });
   openEffect(plan, turnActor.name, request, { id, actorId: turnId, bundleHash, traceparent, lastOffset });
 }
 
@@ -51,6 +56,7 @@ export function takeAppliedCheck(plan: Plan, turnId: string): void {
   const { command, partition, sessionId } = plan;
   if (!('callId' in command)) return;
   plan.closeEffect(command.callId, 'done');
+  plan.disarm(overdueKeyOf(command.callId), { isDerived: true });
   // Deleted in this commit, whose rows stay readable until its end.
   if (plan.session?.isDeleted === true) return;
   // Deleted meanwhile, with the end of the log or the whole session: nothing is left to remember.
