@@ -50,6 +50,38 @@ describe('a bus that is nearly full', () => {
   });
 });
 
+describe('a long queue of model calls', () => {
+  it('DESIGN 4: while too many model calls wait, what may start one is refused with 503, and what starts none is accepted', async () => {
+    let admitsCalls = true;
+    const bus = { ...deployment.bus, hasCapacity: (kind?: string) => kind === undefined || admitsCalls };
+    const app = deployment.app({ bundle: bundleWith({ id: 'triage' }), bus });
+    const sessionId = await newSession(app);
+    const { id: eventId } = (await post(app, sessionId, { kind: 'user_message', text: 'Hello' })).json();
+    const callback = { callback_url: 'https://example.com/' };
+    const { run_id } = (await app.inject({ method: 'POST', url: '/routines/triage/trigger', headers: BEARER, payload: callback })).json();
+    const customer = (await app.inject({ method: 'POST', url: '/customers', headers: BEARER, payload: { name: 'A' } })).json();
+    const session = `/sessions/${sessionId}`;
+    admitsCalls = false;
+
+    for (const url of ['/sessions', `${session}/events`, `${session}/tool_events`, '/routines/triage/trigger', '/dead_letters/x/replay']) {
+      expect((await app.inject({ method: 'POST', url, headers: BEARER })).statusCode).toBe(503);
+    }
+    const accepted = [
+      ['POST', `/runs/${run_id}/cancel`, {}, 202],
+      ['PATCH', session, { title: 'A' }, 200],
+      ['PATCH', `${session}/events/${eventId}`, { metadata: { set: { a: 1 } } }, 200],
+      ['PUT', `${session}/event_webhook`, { url: null }, 200],
+      ['DELETE', `${session}/events?min_offset=0`, undefined, 204],
+      ['DELETE', session, undefined, 204],
+      ['DELETE', `/customers/${customer.id}?cascade=true`, undefined, 204],
+    ] as const;
+    for (const [method, url, payload, status] of accepted) {
+      const reply = await app.inject({ method, url, headers: BEARER, ...(payload && { payload }) });
+      expect([method, url, reply.statusCode]).toEqual([method, url, status]);
+    }
+  });
+});
+
 describe('a database that goes away', () => {
   it('is detected by the first statement that fails; all are refused at once until it is back', async () => {
     let isAway = false;

@@ -5,8 +5,10 @@ import type { Readiness, ReadinessGate } from '../readiness.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** It appends a command to the log: refused while the bus has no capacity. */
+    /** It appends a command to the log: refused while the bus has no capacity, or none for model calls. */
     appendsCommand?: boolean;
+    /** Its command starts no model call but what was admitted already, so it is not refused for those that wait. */
+    startsNoCall?: boolean;
   }
 }
 
@@ -14,8 +16,8 @@ declare module 'fastify' {
 export function requireReady(app: FastifyInstance, { gate, bus }: { gate: ReadinessGate; bus: Pick<Bus, 'hasCapacity'> }): void {
   const refusalOf = (readiness: Readiness, request: FastifyRequest, reply: FastifyReply) => {
     if (readiness !== 'ready') return notReady(readiness, reply);
-    // Any command may start a turn.
-    const isTooMuch = request.routeOptions.config.appendsCommand === true && !bus.hasCapacity('router.turn');
+    const { appendsCommand = false, startsNoCall = false } = request.routeOptions.config;
+    const isTooMuch = appendsCommand && !bus.hasCapacity(startsNoCall ? undefined : 'router.turn');
     return isTooMuch ? new SwitchyardError('service.overloaded', 'the server is overloaded: too much work is waiting') : undefined;
   };
   app.addHook('onRequest', (request, reply, done) => {

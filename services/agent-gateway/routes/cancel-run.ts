@@ -24,7 +24,7 @@ export interface CancelRunDeps {
 export function cancelRun({ commandReplies, runRows, clock, waits }: CancelRunDeps): FastifyPluginAsyncZod {
   const params = z.object({ run_id: z.string() });
   return async (app) => {
-    app.post('/runs/:run_id/cancel', { schema: { params }, config: { appendsCommand: true } }, async (request, reply) => {
+    app.post('/runs/:run_id/cancel', { schema: { params }, config: { appendsCommand: true, startsNoCall: true } }, async (request, reply) => {
       const { run_id: runId } = request.params;
       const run = isRunId(runId) ? await runRows.byId(runId) : null;
       if (run === null) throw noSuchRun();

@@ -39,7 +39,7 @@ export function changeEvents({ commandReplies, clock, waits, isKnownSession, fee
 
   return async (app) => {
     const ofEvent = params.extend({ event_id: z.string() });
-    const patching = { schema: { params: ofEvent, body: patchEventRequest }, config: { appendsCommand: true } };
+    const patching = { schema: { params: ofEvent, body: patchEventRequest }, config: { appendsCommand: true, startsNoCall: true } };
     app.patch('/sessions/:session_id/events/:event_id', patching, async (request, reply) => {
       const sessionId = checkedSessionId(request.params.session_id);
       const { event_id: eventId } = request.params;
@@ -61,7 +61,7 @@ export function changeEvents({ commandReplies, clock, waits, isKnownSession, fee
       return reply.code(200).send(value['event']);
     });
 
-    const deleting = { schema: { params, querystring: deleteEventsQuery }, config: { appendsCommand: true } };
+    const deleting = { schema: { params, querystring: deleteEventsQuery }, config: { appendsCommand: true, startsNoCall: true } };
     app.delete('/sessions/:session_id/events', deleting, async (request, reply) => {
       const sessionId = checkedSessionId(request.params.session_id);
       const key = idempotencyKeyOf(request.headers);

@@ -66,7 +66,7 @@ export function customers(deps: CustomersDeps): FastifyPluginAsyncZod {
       return send(reply, changed);
     });
 
-    const options = { schema: { params, querystring: deletion }, config: { appendsCommand: true } };
+    const options = { schema: { params, querystring: deletion }, config: { appendsCommand: true, startsNoCall: true } };
     app.delete('/customers/:customer_id', options, async (request, reply) => {
       const id = checkedCustomerId(request.params.customer_id);
       const key = idempotencyKeyOf(request.headers);

@@ -28,7 +28,7 @@ export interface EventWebhookDeps {
 /** PUT /sessions/:session_id/event_webhook: 200 with the address and the offset of the next event to post. */
 export function eventWebhook({ agent, commandReplies, clock, waits, checkCallbackUrl, isKnownSession }: EventWebhookDeps): FastifyPluginAsyncZod {
   const params = z.object({ session_id: z.string() });
-  const options = { schema: { params, body: setEventWebhookRequest }, config: { appendsCommand: true } };
+  const options = { schema: { params, body: setEventWebhookRequest }, config: { appendsCommand: true, startsNoCall: true } };
   return async (app) => {
     app.put('/sessions/:session_id/event_webhook', options, async (request, reply) => {
       const sessionId = checkedSessionId(request.params.session_id);

@@ -26,29 +26,33 @@ type Changes = Pick<CommandOf<'session.patch'>, 'title' | 'mode' | 'setMetadata'
 export function patchSession({ commandReplies, clock, waits, isKnownSession }: PatchSessionDeps): FastifyPluginAsyncZod {
   const params = z.object({ session_id: z.string() });
   return async (app) => {
-    app.patch('/sessions/:session_id', { schema: { params, body: patchSessionRequest }, config: { appendsCommand: true } }, async (request, reply) => {
-      const sessionId = checkedSessionId(request.params.session_id);
-      const key = idempotencyKeyOf(request.headers);
-      // A command for an unknown session would leave a useless processed command.
-      if ((await isKnownSession(sessionId)) === false) throw noSuchSession();
-      const command: CommandOf<'session.patch'> = {
-        v: 1,
-        type: 'session.patch',
-        sessionId,
-        commandId: commandIdOf(sessionId, 'patch', key),
-        sentAtMs: clock.nowMs(),
-        answerTo: commandReplies.gatewayId,
-        traceparent: traceContextOf(contextOfRequest(request)).traceparent,
-        ...changesIn(request.body),
-      };
-      const outcome = await commandReplies.send(command, waits.replyMs);
-      if (outcome === null)
-        throw new SwitchyardError('service.no_answer', 'the session could not be changed in time; send it again with the same idempotency key');
-      // A stored reply outlives the session: processed commands are kept while a redelivery is possible.
-      if (outcome.repeat && (await isKnownSession(sessionId)) === false) throw noSuchSession();
-      if (!outcome.reply.ok) throw new SwitchyardError(outcome.reply.code, outcome.reply.message);
-      return reply.code(200).send(outcome.reply.value.session);
-    });
+    app.patch(
+      '/sessions/:session_id',
+      { schema: { params, body: patchSessionRequest }, config: { appendsCommand: true, startsNoCall: true } },
+      async (request, reply) => {
+        const sessionId = checkedSessionId(request.params.session_id);
+        const key = idempotencyKeyOf(request.headers);
+        // A command for an unknown session would leave a useless processed command.
+        if ((await isKnownSession(sessionId)) === false) throw noSuchSession();
+        const command: CommandOf<'session.patch'> = {
+          v: 1,
+          type: 'session.patch',
+          sessionId,
+          commandId: commandIdOf(sessionId, 'patch', key),
+          sentAtMs: clock.nowMs(),
+          answerTo: commandReplies.gatewayId,
+          traceparent: traceContextOf(contextOfRequest(request)).traceparent,
+          ...changesIn(request.body),
+        };
+        const outcome = await commandReplies.send(command, waits.replyMs);
+        if (outcome === null)
+          throw new SwitchyardError('service.no_answer', 'the session could not be changed in time; send it again with the same idempotency key');
+        // A stored reply outlives the session: processed commands are kept while a redelivery is possible.
+        if (outcome.repeat && (await isKnownSession(sessionId)) === false) throw noSuchSession();
+        if (!outcome.reply.ok) throw new SwitchyardError(outcome.reply.code, outcome.reply.message);
+        return reply.code(200).send(outcome.reply.value.session);
+      },
+    );
   };
 }
 

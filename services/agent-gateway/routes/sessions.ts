@@ -96,7 +96,7 @@ export function sessions(deps: SessionsDeps): FastifyPluginAsyncZod {
       return awaitedRecord(sessionId, agent.id, awaited);
     });
 
-    app.delete('/sessions/:session_id', { schema: { params }, config: { appendsCommand: true } }, async (request, reply) => {
+    app.delete('/sessions/:session_id', { schema: { params }, config: { appendsCommand: true, startsNoCall: true } }, async (request, reply) => {
       const sessionId = checkedSessionId(request.params.session_id);
       const key = idempotencyKeyOf(request.headers);
       // Without a key a new id per request: the owner distinguishes the first delete (204) from later ones (404).
