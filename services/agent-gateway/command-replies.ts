@@ -26,7 +26,7 @@ interface Reply {
   isOfEarlier?: boolean;
 }
 
-/** The command's place in the log. `duplicate`: its message id was there already. */
+/** The command's position in the log. `duplicate`: its message id was there already. */
 type Stored = Awaited<ReturnType<Bus['commands']['append']>>;
 
 /** A stored command; its request timed out. */
