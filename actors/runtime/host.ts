@@ -264,7 +264,7 @@ export class Host {
   async #acquire(partitions: readonly number[]): Promise<void> {
     if (partitions.length === 0) return;
     const { bus, store, hostId, machineVersion, log, loop, outbox, timers, timersOf, times } = this.#deps;
-    const [{ created }, queueCreatedAtMs] = await Promise.all([bus.commands.state(), bus.work.createdAtMs()]); // no fail point: reads
+    const [{ created, lastSequence }, queueCreatedAtMs] = await Promise.all([bus.commands.state(), bus.work.createdAtMs()]); // no fail point: reads
     const { expiresAfterMs } = times;
     const claims = await store.partitions.acquire({ hostId, machineVersion, logCreated: created, partitions, expiresAfterMs });
     if (claims.length === 0) return;
@@ -274,7 +274,7 @@ export class Host {
     const mailboxes = claims.map((claim) => new Mailbox(claim, loop.kick));
     for (const mailbox of mailboxes) loop.own(mailbox);
     try {
-      // Timers last: a due one is applied at once, and effects that it closes must not be loaded as open.
+      // Timers last: a due one is applied behind what the log has by now, and effects that it closes must not be loaded as open.
       const open = await outbox.load(store.effects, acquired, queueCreatedAtMs); // no fail point: inside (2)
       await timers.load(store.timers, acquired, open.flatMap(timersOf));
       await this.#start(acquired, true);
@@ -287,7 +287,7 @@ export class Host {
     const lost = claims.filter((claim) => !loop.isOwned(claim)).map((claim) => claim.partition);
     loop.drop(lost, 'dropped while it was being acquired');
     // After loading, so that a command's new effect is not loaded as left behind.
-    for (const mailbox of mailboxes) mailbox.follow(bus.commands);
+    for (const mailbox of mailboxes) mailbox.follow(bus.commands, lastSequence);
     this.#notifyReaders(claims);
     log.info({ host_id: hostId, partitions: partitionRanges(acquired) }, 'partitions acquired');
   }

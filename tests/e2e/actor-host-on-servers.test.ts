@@ -12,6 +12,7 @@ import { runCases } from '../../services/actor-host/test-support/run-cases.ts';
 import { runSessionCases } from '../../services/actor-host/test-support/run-session-cases.ts';
 import { openServerStores } from '../../services/actor-host/test-support/server-stores.ts';
 import { storedSessionCases } from '../../services/actor-host/test-support/stored-session-cases.ts';
+import { takeOverCases } from '../../services/actor-host/test-support/take-over-cases.ts';
 import { openTestCluster, type TestCluster } from '../../services/actor-host/test-support/test-cluster.ts';
 import { toolEventCases } from '../../services/actor-host/test-support/tool-event-cases.ts';
 import { trustCases } from '../../services/actor-host/test-support/trust-cases.ts';
@@ -26,7 +27,7 @@ import { casesOfToday } from '../helpers/tier.ts';
 /** Of about the same length. All of these run on the embedded drivers every time. */
 const halves = [
   [commandCases, hostCases, dispatchCases, storedSessionCases],
-  [patchCases, logChangeCases, runCases, runCancelCases, runSessionCases, callbackCases, toolEventCases, trustCases, unusedRowsCases],
+  [patchCases, logChangeCases, runCases, runCancelCases, runSessionCases, callbackCases, takeOverCases, toolEventCases, trustCases, unusedRowsCases],
 ];
 
 let fresh: FreshDatabase;

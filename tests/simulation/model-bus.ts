@@ -125,7 +125,7 @@ function commandLogOf(options: BusOptions, publish: StoredPublish | null): Comma
       });
     },
     at,
-    lastOf: async (partition) => broker.lastOf(partition),
+    lastOf: (partition) => ask(`last of ${partition}`, () => broker.lastOf(partition)),
     state: () => ask('log state', () => ({ created: broker.created, firstSequence: broker.first, lastSequence: broker.last })),
     async purge(below, standing) {
       const session = broker.session;

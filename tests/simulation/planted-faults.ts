@@ -26,7 +26,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   { name: 'work acked before its result is stored', caughtAt: 1, options: { busOfWorker: (bus) => withItems(bus, acked) } },
   {
     name: 'a notice before the commit',
-    caughtAt: 16,
+    caughtAt: 1,
     patch: {
       file: 'actors/runtime/publish/outbox.ts',
       find: 'addDone(plan: CommitPlan, touch: (partition: number) => boolean): void {',
@@ -40,6 +40,15 @@ export const plantedFaults: readonly PlantedFault[] = [
     patch: { file: 'actors/runtime/apply/command-plan.ts', find: 'commandId: key,', replace: 'commandId: this.inputs.newId(this.atMs),' },
   },
   {
+    name: 'a due timer before the results that the log of an acquired partition has',
+    caughtAt: 185,
+    patch: {
+      file: 'actors/runtime/apply/mailbox.ts',
+      find: 'if (this.#closed || this.#held.hold(timer)) return;',
+      replace: 'if (this.#closed) return;',
+    },
+  },
+  {
     name: 'a result accepted for a superseded call',
     caughtAt: 83,
     patch: {
@@ -50,7 +59,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a second reply that is checked, too',
-    caughtAt: 4,
+    caughtAt: 3,
     patch: {
       file: 'actors/kinds/turn/check-states.ts',
       find: 'const { isToCheck: _, ...engine } = engineOf(context);',
@@ -80,7 +89,7 @@ export const plantedFaults: readonly PlantedFault[] = [
       replace: 'work.dispatch(DISPATCHED_KIND, effect.id, bytes);\n    this.#markDone(effect);',
     },
   },
-  { name: 'redelivered work begun without reading its effect', caughtAt: 48, options: { busOfWorker: (bus) => withItems(bus, unmarked) } },
+  { name: 'redelivered work begun without reading its effect', caughtAt: 1693, options: { busOfWorker: (bus) => withItems(bus, unmarked) } },
   {
     name: 'a poison command that stops its partition',
     caughtAt: 2,
@@ -101,7 +110,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a cursor that jumps',
-    caughtAt: 6,
+    caughtAt: 4,
     patch: {
       file: 'actors/kinds/event-webhook/machine.ts',
       find: 'return Math.min(Math.max(nextOffset, cursor), scene.head);',
@@ -121,7 +130,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a prompt from the memory of a host, with what was deleted',
-    caughtAt: 16,
+    caughtAt: 5,
     patch: {
       file: 'actors/runtime/publish/histories.ts',
       find: 'for (const { sessionId } of [...changedEvents, ...deletedEvents]) this.#cached.delete(sessionId);',
@@ -148,7 +157,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a reply from answers of before a message joined',
-    caughtAt: 288,
+    caughtAt: 628,
     patch: { file: 'actors/engine/turn-row.ts', find: 'rows: rows.slice(at + 1)', replace: 'rows' },
   },
   {
@@ -171,7 +180,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a stale pass that resolves',
-    caughtAt: 21,
+    caughtAt: 12,
     patch: {
       file: 'actors/engine/decide.ts',
       find: 'if (forcing.length === 0) return composed(phase);',
@@ -189,7 +198,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a tool step that is skipped',
-    caughtAt: 65,
+    caughtAt: 21,
     patch: {
       file: 'actors/engine/routines/plan-routine.ts',
       find: 'graph.nodes.get(node)?.tools.some((tool) => pass.ranTools.has(tool)) === true;',
@@ -237,7 +246,7 @@ export const plantedFaults: readonly PlantedFault[] = [
       replace: 'if (error?.err_code === IN_PROCESS) throw new InProcessError();',
     },
   },
-  { name: 'the message at the cursor not compared', caughtAt: 21, options: { comparesPositions: false } },
+  { name: 'the message at the cursor not compared', caughtAt: 36, options: { comparesPositions: false } },
 ];
 
 function withItems(bus: Bus, change: (item: WorkItem) => Promise<WorkItem>): Bus {

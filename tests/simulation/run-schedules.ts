@@ -53,6 +53,8 @@ export async function runSchedules(half: number): Promise<void> {
     'pauses',
     'cutOffs',
     'leadersLost',
+    'hostless',
+    'timersHeld',
     'slowed',
     'inProcess',
     'eventsDeleted',

@@ -18,6 +18,9 @@ const FAULT_PERCENT_OF_COMMITS = 24;
 /** Steps, where the broker is a cluster. */
 const CLUSTER_FAULT_ONE_IN = 20;
 const MAX_HOSTS = 3;
+/** Longer than the deadlines of turns and tool calls. */
+const HOSTLESS_MS = 130_000;
+const MOST_HOSTLESS_STEPS = 40;
 const MAX_WORKERS = 2;
 /** Of deliveries of a run’s tool call to a worker. */
 const CANCELLED_ONE_IN = 5;
@@ -57,7 +60,16 @@ export async function runSimulation(options: SimulationOptions): Promise<Outcome
   // A worker that settles no call breaks no rule: everything ends at its deadline.
   const replies = (rows['events'] ?? []).filter((row) => row['kind'] === 'assistant_message').length;
   const succeeded = (rows['runs'] ?? []).filter((row) => row['state'] === 'succeeded').length;
-  const passed = { ...watch.counts, ...watch.logs.counts, ...simulation.cluster?.counts, ...counts, replies, succeeded, seconds: (nowMs - EPOCH_MS) / 1_000 };
+  const passed = {
+    ...watch.counts,
+    ...watch.logs.counts,
+    ...watch.takeOvers.counts,
+    ...simulation.cluster?.counts,
+    ...counts,
+    replies,
+    succeeded,
+    seconds: (nowMs - EPOCH_MS) / 1_000,
+  };
   return { seed: options.seed, violations: watch.violations, steps, trace, traceHash, counts: passed, rows };
 }
 
@@ -164,7 +176,18 @@ async function injectFault(simulation: Simulation): Promise<void> {
     if (workers.length > 0) simulation.killWorker(chance.pick(workers));
   } else if (what < 83) {
     if (workers.length > 0) simulation.pause(chance.pick(workers));
-  } else injectSharedFault(simulation);
+  } else if (what < 86) await beHostless(simulation);
+  else injectSharedFault(simulation);
+}
+
+/** No host runs for longer than most deadlines. Workers store the results of what they have before these are over. */
+async function beHostless(simulation: Simulation): Promise<void> {
+  const { scheduler } = simulation;
+  simulation.loseHosts();
+  await drain(simulation, scheduler.steps + MOST_HOSTLESS_STEPS);
+  scheduler.note(`${HOSTLESS_MS} ms pass without a host`);
+  scheduler.nowMs += HOSTLESS_MS;
+  await simulation.startHost({ mayRepeatId: true });
 }
 
 /** Starts a process where a role has none, since nothing would go on. */

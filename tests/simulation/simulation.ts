@@ -1,6 +1,7 @@
 import type { CommitPlan } from '../../actors/runtime/apply/commit-plan.ts';
 import { initialisePartitions } from '../../actors/runtime/partitions/initialise-partitions.ts';
 import type { CommitResult } from '../../actors/store/port/commit-store.ts';
+import type { PartitionClaim } from '../../actors/store/port/partition-store.ts';
 import type { Bus } from '../../bus/bus.ts';
 import { testBundle } from '../../services/actor-host/test-support/commands.ts';
 import { policyBundle } from '../../services/actor-host/test-support/policy-bundle.ts';
@@ -71,6 +72,7 @@ export class Simulation {
     noticesLost: 0,
     cutOffs: 0,
     leadersLost: 0,
+    hostless: 0,
     slowed: 0,
     turnsWithTools: 0,
     turnsWithSearch: 0,
@@ -196,6 +198,12 @@ export class Simulation {
     if (process.state !== 'paused') return;
     this.scheduler.note(`${process.id} goes on`);
     process.state = 'up';
+  }
+
+  /** Every host dies, and none starts for longer than most deadlines. */
+  loseHosts(): void {
+    for (const host of [...this.hosts]) this.killHost(host);
+    this.counts.hostless += 1;
   }
 
   /** The connection of one host to the broker is half-open; its requests are lost, executed or not. */
@@ -338,7 +346,7 @@ export class Simulation {
         const done = watch?.begin();
         const seen = (result: unknown) => {
           done?.(result as CommitResult);
-          if (call.name === 'partitions.acquire') this.watch.acquired((result as unknown[]).length);
+          if (call.name === 'partitions.acquire') this.watch.acquired(result as PartitionClaim[]);
           return result;
         };
         const result = this.#executed(compare, execute);

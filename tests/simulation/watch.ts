@@ -1,5 +1,6 @@
 import type { CommitPlan } from '../../actors/runtime/apply/commit-plan.ts';
 import type { CommitResult } from '../../actors/store/port/commit-store.ts';
+import type { PartitionClaim } from '../../actors/store/port/partition-store.ts';
 import type { WorkKind } from '../../bus/bus.ts';
 import type { NoticeMessage, ReplyMessage, SessionCommand } from '../../bus/messages/session.ts';
 import type { EnvironmentWatch } from './environment.ts';
@@ -7,6 +8,7 @@ import { LogWatch } from './log-watch.ts';
 import type { BrokerWatch, Consumer, LogEntry, QueuedItem } from './model-broker.ts';
 import type { ModelTables } from './model-rows.ts';
 import type { Process, Scheduler } from './scheduler.ts';
+import { TakeOverWatch } from './take-over-watch.ts';
 
 /** Checks of a commit, while it is executed. */
 interface CommitWatch {
@@ -50,12 +52,14 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
   readonly owners = new Map<number, string[]>();
   /** Deletions and changes of stored events. */
   readonly logs: LogWatch;
+  readonly takeOvers: TakeOverWatch;
   readonly counts = { commits: 0, takes: 0, fenced: 0, notices: 0, redeliveries: 0, dispatches: 0 };
 
   constructor(scheduler: Scheduler, tables: ModelTables) {
     this.#scheduler = scheduler;
     this.#tables = tables;
     this.logs = new LogWatch(scheduler, tables, (rule, what) => this.breach(rule, what));
+    this.takeOvers = new TakeOverWatch(scheduler, this.history, (what) => this.breach('take-over', what));
   }
 
   breach(rule: string, what: string): void {
@@ -63,9 +67,10 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
   }
 
   /** Partitions were acquired. */
-  acquired(count: number): void {
-    this.counts.takes += count;
-    if (count > 0) this.#acquiredAtMs = this.#scheduler.nowMs;
+  acquired(claims: readonly PartitionClaim[]): void {
+    this.counts.takes += claims.length;
+    if (claims.length > 0) this.#acquiredAtMs = this.#scheduler.nowMs;
+    this.takeOvers.acquired(claims);
   }
 
   /** @param plan as it is sent: its claims change until it is executed */
@@ -88,10 +93,11 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
           this.#scheduler.note(`committed ${own.map(({ p, cursor }) => `${p} up to ${cursor}`).join(', ')}`);
           this.counts.commits += 1;
           this.counts.fenced += sent.length - own.length;
-          for (const { p, epoch, commitNo } of own) {
+          for (const { p, epoch, commitNo, cursor } of own) {
             const part = before.get(p);
             if (part?.['epoch'] !== epoch) this.breach('fence', `partition ${p}: a commit under epoch ${epoch} was accepted after ${part?.['epoch']}`);
             if (part?.['commit_no'] !== commitNo) this.breach('fence', `partition ${p}: commit ${commitNo} was accepted as ${part?.['commit_no']}`);
+            this.takeOvers.committed(plan, { p, epoch, cursor }, { cursor: part?.['cursor'] as number, timerKeys: this.timerKeys });
           }
           afterLogs(result.owned);
           for (const letter of letters) if (!this.#tables.deadLetters.includes(letter)) this.#deletedLetters.add(letter['id']);
@@ -117,6 +123,7 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
 
   /** The broker is about to lose what is stored behind a sequence. */
   losing(isKept: (entry: LogEntry) => boolean): void {
+    this.takeOvers.logLost();
     for (const stored of this.history) {
       if (stored.isLost || isKept(stored.entry)) continue;
       stored.isLost = !this.isApplied(stored);

@@ -266,12 +266,13 @@ it('DESIGN 11: skips commands without a tag at the cost of reading them: a commi
   loop.own(mailbox);
   const sessionId = Array.from({ length: 10_000 }, (_, n) => `ses_${n}`).find((id) => partitionOf(id) === 7) ?? '';
   const commands = Array.from({ length: 512 }, (_, n) => ({ sequence: n + 1, messageId: `m${n}`, body: creating(sessionId), storedAtMs: 1 }));
-  mailbox.follow({
+  const log = {
     read: (_partition, _after, handler) => {
       void handler(commands);
       return { stop: async () => {} };
     },
-  } as CommandLog);
+  } as CommandLog;
+  mailbox.follow(log, commands.length);
   loop.kick();
   await loop.stop();
 

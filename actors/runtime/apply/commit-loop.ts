@@ -305,6 +305,7 @@ export class CommitLoop {
     this.#deps.snapshots.retain([...plan.sessions.values()].filter((state) => stillOwned.has(state.partition)));
     for (const timer of plan.timers.values()) {
       if (!stillOwned.has(timer.partition)) continue;
+      this.#mailboxes.get(timer.partition)?.disarm(timer.key);
       if (timer.dueAtMs === null) this.#deps.timers.disarm(timer.key);
       else this.#deps.timers.arm(timer);
     }

@@ -1,6 +1,7 @@
 import type { CommandLog, StoredCommand, Subscription } from '#bus/bus.ts';
 import type { PartitionClaim } from '../../store/port/partition-store.ts';
 import type { DueTimer } from '../partitions/timers.ts';
+import { HeldTimers } from './held-timers.ts';
 
 /**
  * An entry to apply; void once the claim that it was read under is lost, even if the partition is acquired again.
@@ -21,7 +22,7 @@ type EntryContent = Entry extends infer Kind ? (Kind extends Entry ? Omit<Kind, 
 /** Reading pauses at so many waiting entries: the log is a durable, cheap queue. */
 const MAX_WAITING = 512;
 
-/** A partition's waiting entries in log order; timers go to the end. */
+/** A partition's waiting entries in log order; timers go to the end, and behind the commands that stood in the log at the acquisition. */
 export class Mailbox {
   readonly claim: PartitionClaim;
   readonly #entries: Entry[] = [];
@@ -30,6 +31,7 @@ export class Mailbox {
   readonly #onEntry: () => void;
   /** The search for lost starts finds waiting ones again. */
   readonly #starts = new Set<string>();
+  readonly #held: HeldTimers;
   #reader: Subscription | null = null;
   #lastSequence: number;
   #capacityWaiter: (() => void) | null = null;
@@ -39,17 +41,28 @@ export class Mailbox {
     this.claim = claim;
     this.#onEntry = onEntry;
     this.#lastSequence = claim.cursor;
+    this.#held = new HeldTimers({
+      partition: claim.partition,
+      cursor: claim.cursor,
+      onRelease: (timers) => {
+        for (const { key, command } of timers) this.#push({ kind: 'timer', key, command });
+      },
+      isReaderWaiting: () => this.#capacityWaiter !== null,
+    });
   }
 
-  follow(log: CommandLog): void {
+  /** @param logEnd the last sequence of the whole log, read before the partition was acquired */
+  follow(log: CommandLog, logEnd: number): void {
     if (this.#closed) return;
     const { partition, cursor, cursorFingerprint } = this.claim;
     this.#reader = log.read(partition, { sequence: cursor, fingerprint: cursorFingerprint }, (commands) => this.#dequeue(commands), {
       onRestart: () => {
         this.#lastSequence = 0;
+        this.#held.restarted();
         this.#push({ kind: 'restart' });
       },
     });
+    this.#held.begin(log, logEnd);
   }
 
   get waiting(): number {
@@ -62,8 +75,14 @@ export class Mailbox {
   }
 
   /** Bounded: a timer fires once each time it is armed. */
-  fire({ key, command }: DueTimer): void {
-    this.#push({ kind: 'timer', key, command });
+  fire(timer: DueTimer): void {
+    if (this.#closed || this.#held.hold(timer)) return;
+    this.#push({ kind: 'timer', key: timer.key, command: timer.command });
+  }
+
+  /** One that is held is applied no more: a command has armed it anew, or disarmed it. */
+  disarm(key: string): void {
+    this.#held.drop(key);
   }
 
   start(command: string): void {
@@ -86,8 +105,9 @@ export class Mailbox {
     return dequeued;
   }
 
-  /** Waiting entries can still be dequeued. */
+  /** Waiting entries can still be dequeued. Timers that are held are the next owner's. */
   async stopReading(): Promise<void> {
+    this.#held.end();
     this.#freeCapacity();
     const reader = this.#reader;
     this.#reader = null;
@@ -119,6 +139,7 @@ export class Mailbox {
       this.#entries.push({ kind: 'command', stored, claim: this.claim });
       this.#since.push(nowMs);
     }
+    this.#held.delivered(this.#lastSequence);
     this.#onEntry();
     if (this.#entries.length < MAX_WAITING || this.#reader === null) return;
     await new Promise<void>((resolve) => {

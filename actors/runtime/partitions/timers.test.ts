@@ -2,6 +2,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type DueTimer, Timers } from './timers.ts';
 
 const RETRY = '-due';
+/** What an immediate takes in simulated time. */
+const BEHIND_SOCKETS_MS = 1;
 
 describe('timers', () => {
   let rung: DueTimer[] = [];
@@ -35,7 +37,7 @@ describe('timers', () => {
   it('fire once each, when they are due, in whatever order they were armed', () => {
     timers.arm(timer('late', 1, 3_000));
     timers.arm(timer('soon', 1, 2_000));
-    vi.advanceTimersByTime(1_000);
+    vi.advanceTimersByTime(1_000 + BEHIND_SOCKETS_MS);
     expect(rung.map(({ key }) => key)).toEqual(['soon']);
     vi.advanceTimersByTime(10_000);
     expect(rung.map(({ key }) => key)).toEqual(['soon', 'late']);
@@ -43,9 +45,27 @@ describe('timers', () => {
 
   it('fire at once when they are overdue', () => {
     timers.arm(timer('overdue', 1, 0));
-    vi.advanceTimersByTime(0);
+    vi.advanceTimersByTime(BEHIND_SOCKETS_MS);
 
     expect(rung).toEqual([{ partition: 1, key: 'overdue', command: '{}' }]);
+  });
+
+  it('fire behind what has arrived meanwhile: a result that is read in the same iteration of the loop comes first', async () => {
+    vi.useRealTimers();
+    const order: string[] = [];
+    timers = new Timers({ nowMs: () => 1_000 }, () => order.push('timer'), RETRY);
+    setTimeout(() => setImmediate(() => order.push('read')), 0);
+    timers.arm(timer('overdue', 1, 0));
+    await vi.waitFor(() => expect(order).toHaveLength(2), { interval: 1 });
+    expect(order).toEqual(['read', 'timer']);
+  });
+
+  it('do not fire when they are disarmed between their time and then', () => {
+    timers.arm(timer('a', 1, 2_000));
+    timers.arm(timer('b', 1, 2_000));
+    setTimeout(() => timers.disarm('a'), 1_000);
+    vi.advanceTimersByTime(1_000 + BEHIND_SOCKETS_MS);
+    expect(rung.map(({ key }) => key)).toEqual(['b']);
   });
 
   it('use the last time that a key was armed for', () => {
@@ -62,7 +82,7 @@ describe('timers', () => {
     timers.arm(timer('far', 1, 1_000 + inAMonthMs));
     vi.advanceTimersByTime(inAMonthMs - 1);
     expect(rung).toEqual([]);
-    vi.advanceTimersByTime(1);
+    vi.advanceTimersByTime(1 + BEHIND_SOCKETS_MS);
     expect(rung).toHaveLength(1);
   });
 });
@@ -90,7 +110,7 @@ describe('callbacks that wait for a retry', () => {
     const key = `a${RETRY}`;
     timers.arm({ partition: 1, key, command: '{}', dueAtMs: Date.now() + 1_000 });
     timers.arm({ partition: 2, key: `b${RETRY}`, command: '{}', dueAtMs: Date.now() + 1_000 });
-    await vi.advanceTimersByTimeAsync(1_000);
+    await vi.advanceTimersByTimeAsync(1_000 + BEHIND_SOCKETS_MS);
     expect(timers.waitingRetries(Date.now())).toEqual({ all: 2, due: 2 });
     timers.disarm(key);
     expect(timers.waitingRetries(Date.now())).toEqual({ all: 1, due: 1 });

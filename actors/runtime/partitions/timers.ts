@@ -84,10 +84,13 @@ export class Timers {
     if (this.#alarm !== null) clearTimeout(this.#alarm);
     this.#alarmAtMs = atMs;
     const waitMs = Math.min(Math.max(0, atMs - this.#clock.nowMs()), LONGEST_WAIT_MS);
-    this.#alarm = setTimeout(() => this.#ring(), waitMs);
+    // Behind the sockets: a process that was paused may not have read the result that came before the timer was due.
+    this.#alarm = setTimeout(() => setImmediate(() => this.#ring()), waitMs);
   }
 
   #ring(): void {
+    // One that was set meanwhile is for what is due by now, or set again below.
+    if (this.#alarm !== null) clearTimeout(this.#alarm);
     this.#alarm = null;
     this.#alarmAtMs = Number.POSITIVE_INFINITY;
     const nowMs = this.#clock.nowMs();

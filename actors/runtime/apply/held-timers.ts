@@ -1,0 +1,129 @@
+import type { CommandLog } from '#bus/bus.ts';
+import { pauseFor } from '#bus/pause.ts';
+import type { DueTimer } from '../partitions/timers.ts';
+
+/** A reader that has delivered nothing for so long has no broker, or nothing left to deliver: timers wait for it no longer. */
+const SILENT_MS = 10_000;
+/** After a look-up that failed. */
+const ASK_AGAIN_MS = 500;
+
+export interface HeldTimersOptions {
+  partition: number;
+  /** The last sequence that was applied before. */
+  cursor: number;
+  /** The timers in the order in which they came due. Called once. */
+  onRelease(timers: readonly DueTimer[]): void;
+  /** Whether the reader waits for this host, and not for its broker. */
+  isReaderWaiting(): boolean;
+}
+
+/**
+ * Timers of an acquired partition that come due before its reader has delivered the commands that stood in the log: the results of what they end may be
+ * among these. They are held until the partition's last command, as of the first of them, is delivered. Costs nothing where none is due (ADR 169).
+ */
+export class HeldTimers {
+  readonly #options: HeldTimersOptions;
+  readonly #isOver = new AbortController();
+  #timers: DueTimer[] = [];
+  /** Null until the reader begins. */
+  #log: CommandLog | null = null;
+  /** Of the whole log at the acquisition: past it, the reader is up to date. */
+  #logEnd = Number.POSITIVE_INFINITY;
+  #reached: number;
+  /** The partition's last command. Null: not known. */
+  #untilSequence: number | null = null;
+  #deliveredAtMs = 0;
+  #silence: NodeJS.Timeout | null = null;
+
+  constructor(options: HeldTimersOptions) {
+    this.#options = options;
+    this.#reached = options.cursor;
+  }
+
+  /** @param logEnd the last sequence of the whole log, read before the partition was acquired */
+  begin(log: CommandLog, logEnd: number): void {
+    this.#log = log;
+    this.#logEnd = logEnd;
+    this.#deliveredAtMs = performance.now();
+    if (this.#timers.length > 0) this.#waitFor(log);
+  }
+
+  /** @returns false: the timer need not wait */
+  hold(timer: DueTimer): boolean {
+    if (this.#log !== null && this.#silence === null && this.#isUpToDate()) this.end();
+    if (this.#isOver.signal.aborted) return false;
+    this.#timers.push(timer);
+    if (this.#log !== null) this.#waitFor(this.#log);
+    return true;
+  }
+
+  /** A command has armed the timer anew, or needs it no more. */
+  drop(key: string): void {
+    if (this.#timers.length > 0) this.#timers = this.#timers.filter((timer) => timer.key !== key);
+  }
+
+  /** All commands up to there are in the mailbox. */
+  delivered(sequence: number): void {
+    if (this.#isOver.signal.aborted) return;
+    this.#reached = sequence;
+    this.#deliveredAtMs = performance.now();
+    this.#silence?.refresh();
+    this.#releaseIfReached();
+  }
+
+  /** Another log is read, from its first command. */
+  restarted(): void {
+    this.#reached = 0;
+    this.#logEnd = Number.POSITIVE_INFINITY;
+    this.#untilSequence = null;
+    if (this.#silence !== null && this.#log !== null) void this.#findLast(this.#log);
+  }
+
+  /** Drops what is held. Later timers wait no more. */
+  end(): void {
+    this.#isOver.abort();
+    this.#timers = [];
+    if (this.#silence !== null) clearTimeout(this.#silence);
+    this.#silence = null;
+  }
+
+  #isUpToDate(): boolean {
+    if (this.#reached >= this.#logEnd) return true;
+    return performance.now() - this.#deliveredAtMs >= SILENT_MS && !this.#options.isReaderWaiting();
+  }
+
+  #waitFor(log: CommandLog): void {
+    if (this.#silence !== null) return;
+    this.#silence = setTimeout(() => this.#onSilence(), SILENT_MS);
+    void this.#findLast(log);
+  }
+
+  /** Never rejects. */
+  async #findLast(log: CommandLog): Promise<void> {
+    const { signal } = this.#isOver;
+    while (!signal.aborted && this.#untilSequence === null) {
+      try {
+        this.#untilSequence = await log.lastOf(this.#options.partition);
+        this.#releaseIfReached();
+      } catch {
+        await pauseFor(ASK_AGAIN_MS, signal);
+      }
+    }
+  }
+
+  #onSilence(): void {
+    if (this.#options.isReaderWaiting()) this.#silence?.refresh();
+    else this.#release();
+  }
+
+  #releaseIfReached(): void {
+    if (this.#untilSequence !== null && this.#reached >= this.#untilSequence) this.#release();
+  }
+
+  #release(): void {
+    if (this.#isOver.signal.aborted) return;
+    const timers = this.#timers;
+    this.end();
+    this.#options.onRelease(timers);
+  }
+}
