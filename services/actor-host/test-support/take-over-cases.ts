@@ -64,7 +64,7 @@ export function takeOverCases(open: () => Promise<TestCluster>): void {
       await makeDue(cluster, `${callId}-overdue`);
       const replying = cluster.nextCall();
       await cluster.host();
-      const verdict = async () => ((await cluster.log('ses_a'))[0]?.metadata['moderation'] as { status: string }).status;
+      const verdict = async () => ((await cluster.log('ses_a'))[0]?.metadata['moderation'] as { status: string } | undefined)?.status;
       await eventually(async () => (await verdict()) !== 'pending');
       expect(await verdict()).toBe('passed');
       await cluster.send(completed('ses_a', (await replying).callId, 'Hello!'));
