@@ -30,7 +30,7 @@ export const alone = ['tests/chaos/edge-overload.test.ts'];
 export const needOwnProcess = [
   'actors/effects/model-calls.test.ts',
   'actors/kinds/turn/hidden-classes.test.ts',
-  'actors/runtime/{partitions/timers,publish/{dispatched-effects,outbox}}.test.ts',
+  'actors/runtime/{apply/held-timers,partitions/timers,publish/{dispatched-effects,outbox}}.test.ts',
   'bus/{dispatched-item,renew-lease}.test.ts',
   'bus/nats/{commands/{command-feed,command-log},connection/{consumers,leaderless-streams,overlapping,retries,stored-publish},tokens/replay-batches,usage/{undelivered-records,usage-consumer},work/{dispatched-leases,waiting-lease,work-consumer}}.test.ts',
   'services/actor-host/log-pending-callbacks.test.ts',
