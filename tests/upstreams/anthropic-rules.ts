@@ -32,6 +32,16 @@ const tool = z.strictObject({
   eager_input_streaming: z.literal(true).optional(),
   cache_control: mark,
 });
+/** Run by the API (WebSearchTool20250305). */
+const searchTool = z.strictObject({
+  type: z.literal('web_search_20250305'),
+  name: z.literal('web_search'),
+  max_uses: z.number().int().min(1).optional(),
+  allowed_domains: z.array(z.string()).optional(),
+  blocked_domains: z.array(z.string()).optional(),
+  user_location: z.looseObject({ type: z.literal('approximate') }).optional(),
+  cache_control: mark,
+});
 const single = { disable_parallel_tool_use: z.literal(true).optional() };
 
 /** The fields of a request that the API takes (npm @anthropic-ai/sdk 1.12.0, MessageCreateParams, and the sampling parameters of earlier versions). */
@@ -40,7 +50,7 @@ export const messagesRequest = z.strictObject({
   max_tokens: z.number().int().min(1),
   system: z.array(text).optional(),
   messages: z.array(message),
-  tools: z.array(tool).optional(),
+  tools: z.array(z.union([tool, searchTool])).optional(),
   tool_choice: z
     .discriminatedUnion('type', [
       z.strictObject({ type: z.literal('auto'), ...single }),

@@ -140,7 +140,7 @@ export function understood(body: unknown): UnderstoodRequest {
       }),
     })),
     schema: output?.format?.schema ?? null,
-    tools: tools.map(({ name, input_schema: schema }) => ({ name, schema })),
+    tools: tools.flatMap((tool) => ('input_schema' in tool ? [{ name: tool.name, schema: tool.input_schema }] : [])),
   };
 }
 

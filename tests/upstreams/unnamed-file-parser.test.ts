@@ -2,7 +2,9 @@ import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { dataUrlOf, encryptedPdf, scannedPdf, textPdf } from '../../services/router-worker/pipeline/test-support/pdf-files.ts';
 import type { ChatRequest } from '../../shared/contracts/router/chat-request.ts';
+import { openAnthropicUpstream } from './anthropic-upstream.ts';
 import { type EngineServer, openEngineServer } from './engine-server.ts';
+import type { RecordingUpstream } from './loopback-upstream.ts';
 import { type OpenAiUpstream, openOpenAiUpstream } from './openai-upstream.ts';
 import { openPluginWorker } from './plugin-worker.ts';
 
@@ -12,6 +14,8 @@ const HIDDEN = dataUrlOf(textPdf(['BEGIN PRIVATE KEY']));
 
 let takesFiles: OpenAiUpstream;
 let takesText: OpenAiUpstream;
+/** Searches by itself, and is declared to take no files. */
+let claude: RecordingUpstream;
 let search: EngineServer;
 let files: Server;
 let filesUrl = '';
@@ -24,6 +28,7 @@ const plugins = {
 beforeAll(async () => {
   takesFiles = await openOpenAiUpstream();
   takesText = await openOpenAiUpstream();
+  claude = await openAnthropicUpstream();
   search = await openEngineServer('/search', () => ({ results: [{ url: 'https://one.example/', title: 'one', content: 'pencils are dear' }] }));
   files = createServer((request, response) => {
     const [type, body] = request.url === '/notes.txt' ? ['text/plain', 'hello'] : ['application/pdf', request.url === '/not.pdf' ? 'hello' : textPdf(['away'])];
@@ -35,17 +40,23 @@ beforeAll(async () => {
   const prices = { prompt: '1', completion: '2' };
   const native = { provider: 'native', upstream_model: 'native', modalities: ['file'], prices };
   const text = { provider: 'text', upstream_model: 'text', modalities: [], prices };
+  const searching = { provider: 'claude', upstream_model: 'claude', modalities: [], prices };
   worker = await openPluginWorker({
     providers: [
       { slug: 'native', name: 'Native', kind: 'openai-compatible', base_url: takesFiles.baseUrl },
       { slug: 'text', name: 'Text', kind: 'openai-compatible', base_url: takesText.baseUrl },
+      { slug: 'claude', name: 'Claude', kind: 'anthropic', base_url: claude.baseUrl, api_key: '${A_KEY}' },
     ],
+    environment: { A_KEY: 'sk-ant-loopback' },
     models: [
       { id: 'a/text', endpoints: [text] },
       { id: 'a/undeclared', endpoints: [{ ...text, modalities: undefined }] },
       { id: 'a/files', endpoints: [native] },
       // The endpoint that takes no files is the first of the configuration's order, and would be that of every order by price.
       { id: 'a/mixed', order: 'file', endpoints: [{ ...text, prices: { prompt: '0.1', completion: '0.1' } }, native] },
+      { id: 'a/half', endpoints: [native, { ...text, modalities: undefined }] },
+      { id: 'a/small', endpoints: [{ ...text, context_length: 100 }] },
+      { id: 'a/searching', order: 'file', endpoints: [native, searching] },
     ],
     plugins: { ...plugins, web: { name: 'acme', url: search.url, price: '0.005' } },
     outboundAllowHosts: new Set([filesUrl]),
@@ -54,13 +65,14 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await worker.close();
-  await Promise.all([takesFiles.close(), takesText.close(), search.close()]);
+  await Promise.all([takesFiles.close(), takesText.close(), claude.close(), search.close()]);
   await new Promise((resolve) => files.close(resolve));
 });
 
 beforeEach(() => {
   takesFiles.answer({ text: ['A file.'] });
   takesText.answer({ text: ['An ', 'invoice.'] });
+  claude.answer({ text: ['Pencils.'] });
 });
 
 const file = (data: string) => ({ type: 'file' as const, file: { filename: 'invoice.pdf', file_data: data } });
@@ -231,6 +243,88 @@ describe.each<[string, ChatRequest['plugins']]>([
     const { result, native } = await counted(() => worker.whole({ ...mixed(), provider: { only: ['native'] } }));
     expect([result.status, native]).toEqual([502, 1]);
     expect(JSON.stringify(result.body)).not.toContain('file_annotations');
+  });
+});
+
+describe('router-facts 6.3: behind endpoints that take files', () => {
+  const WEB: ChatRequest['plugins'] = [{ id: 'web' }];
+  /** Failures of other tests count as an outage in every order but this. */
+  const half = () => ({ ...asking('a/half'), provider: { order: ['native', 'text'] } });
+
+  it.each<[string, NonNullable<ChatRequest['provider']>, number]>([
+    ['no fallbacks', { allow_fallbacks: false }, 0],
+    ['no fallbacks, in an order by price', { allow_fallbacks: false, sort: 'price' }, 0],
+    ['no fallbacks, and an empty order', { allow_fallbacks: false, order: [] }, 0],
+    ['those of an order without others', { allow_fallbacks: false, order: ['native'] }, 0],
+    ['those of an order with others', { allow_fallbacks: false, order: ['native', 'text'] }, 1],
+  ])('no endpoint is asked that the request does not admit: %s', async (_, provider, asked) => {
+    takesFiles.answer({ refuse: { status: 500 } });
+    const { result, native, text } = await counted(() => worker.whole({ ...asking('a/mixed'), provider }));
+    expect([native, text]).toEqual([1, asked]);
+    if (asked === 1) return expect([result.status, annotationsIn(result.body)]).toEqual([200, [READ]]);
+    expect([result.status, result.body.error]).toMatchObject([502, { metadata: { provider_name: 'Native' } }]);
+    expect(JSON.stringify(result.body)).not.toContain('file_annotations');
+  });
+
+  it('DESIGN 8: an endpoint that does not say that it takes files gets the text, and never the file', async () => {
+    takesFiles.answer({ refuse: { status: 500 } });
+    const { result, native, text } = await counted(() => worker.whole(half()));
+    expect([result.status, native, text, annotationsIn(result.body)]).toEqual([200, 1, 1, [READ]]);
+    expect(contentAt(takesText)).toEqual([
+      { type: 'text', text: 'What is this?' },
+      { type: 'text', text: READ_TEXT },
+    ]);
+    const { decision } = await worker.recordOfLast();
+    expect(decision).toMatchObject({ candidates: [{ endpoint: 'a/half@native' }, { endpoint: 'a/half@text' }] });
+  });
+
+  it('is in the decision as excluded while they answer', async () => {
+    const { native, text } = await counted(() => worker.whole(half()));
+    expect([native, text]).toEqual([1, 0]);
+    const { decision } = await worker.recordOfLast();
+    expect(decision).toMatchObject({ candidates: [{ endpoint: 'a/half@native' }], excluded: [{ filter: 'modality', endpoints: ['a/half@text'] }] });
+  });
+
+  it('the search of the engine is billed once, also where an endpoint that searches by itself answers', async () => {
+    takesFiles.answer({ refuse: { status: 500 } });
+    const { result, native, searches } = await counted(() => worker.whole(asking('a/searching', undefined, WEB)));
+    expect([result.status, native, searches]).toEqual([200, 1, 1]);
+    expect(result.body).toMatchObject({ provider: 'Claude' });
+    expect(annotationsIn(result.body)).toMatchObject([READ, { type: 'url_citation' }]);
+    expect(claude.requests.at(-1)?.body).not.toHaveProperty('tools');
+    const { costNano } = await worker.recordOfLast();
+    const { prompt_tokens: prompt, completion_tokens: completion } = result.body.usage as Record<string, number>;
+    expect(costNano).toBe(1_000 * (prompt ?? 0) + 2_000 * (completion ?? 0) + 5_000_000);
+  });
+
+  it('the text is read at once where they can not make the search that the request asks for', async () => {
+    const native: ChatRequest['plugins'] = [{ id: 'web', engine: 'native' }];
+    const { result, native: asked, searches } = await counted(() => worker.whole(asking('a/searching', undefined, native)));
+    expect([result.status, asked, searches, annotationsIn(result.body)]).toEqual([200, 0, 0, [READ]]);
+    expect(claude.requests.at(-1)?.body).toMatchObject({ tools: [{ name: 'web_search' }] });
+    const broken = await worker.whole(asking('a/searching', [file(dataUrlOf(encryptedPdf()))], native));
+    expect([broken.status, broken.body.error]).toMatchObject([400, { param: 'messages[0].content[1].file.file_data' }]);
+  });
+
+  it.each<[string, object, number]>([
+    ['the files themselves', { status: 400, message: 'A maximum of 100 PDF pages may be provided' }, 1],
+    ['the size', { status: 413 }, 1],
+    ['the length', { status: 400, code: 'context_length_exceeded' }, 1],
+    ['what is said', { status: 400, code: 'content_policy_violation' }, 0],
+  ])('a refusal may be about %s', async (_, refuse, asked) => {
+    takesFiles.answer({ refuse: refuse as { status: number } });
+    const { result, native, text } = await counted(() => worker.whole(asking('a/mixed')));
+    expect([native, text]).toEqual([1, asked]);
+    expect(result.status === 200).toBe(asked === 1);
+  });
+
+  it('the decision lists no other where the text is too long for the only one that would be tried', async () => {
+    takesFiles.answer({ refuse: { status: 400, code: 'content_policy_violation' } });
+    const long = file(dataUrlOf(textPdf(Array.from({ length: 40 }, (_, at) => `Line ${at} of a long invoice with many words and numbers`))));
+    const { result, native, text } = await counted(() => worker.whole({ ...asking('a/mixed', [long]), models: ['a/small'] }));
+    expect([result.status, native, text]).toEqual([403, 1, 0]);
+    expect(result.body).toMatchObject({ error: { metadata: { file_annotations: [{}] } } });
+    expect((await worker.recordOfLast()).decision).toMatchObject({ candidates: [{ endpoint: 'a/mixed@native' }] });
   });
 });
 

@@ -8,7 +8,7 @@ import { type PromptSize, promptSizeOf } from '#shared/credit/prompt-size.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { UpstreamRequest } from '../providers/provider.ts';
 import type { ConfiguredProviders } from '../providers/registry.ts';
-import { refuseUnsendable, takingContent } from './content-fit.ts';
+import { readingPdfs, readsPdfs, refuseUnsendable, takingContent } from './content-fit.ts';
 import { fittingContext } from './context-fit.ts';
 import { type Decision, decisionOf } from './decision.ts';
 import { refuseUnembeddable, takingInputs, type VectorPlan, vectorPlanOf } from './embedding-fit.ts';
@@ -47,6 +47,8 @@ export function upstreamRequestOf({ endpoint, request, searchesWeb = false }: Ca
 type Asked = Pick<RouterCall, 'request' | 'maxTokens' | 'reserved' | 'embedding'> & {
   /** Whether the endpoint is to search the web by itself: those that can't are excluded. Absent: no. */
   isSearchNative?: boolean;
+  /** Whether its PDFs were left to the endpoints that read them: the others are excluded. Absent: no. */
+  hasUnreadFiles?: boolean;
 };
 
 /** Index of the configuration. */
@@ -95,7 +97,7 @@ export interface Choice {
  * @throws `router.model_unknown` when the request names no known model, `request.invalid` for models of the other use and for what no endpoint can be sent
  */
 export function candidatesFor(asked: Asked, circumstances: Circumstances): Choice {
-  const { request, maxTokens, reserved = false, isSearchNative = false } = asked;
+  const { request, maxTokens, reserved = false, isSearchNative = false, hasUnreadFiles = false } = asked;
   const { catalogue, rules, health, stickyTo, seed } = circumstances;
   const embedding = asked.embedding ?? null;
   const exclusions: Exclusions = new Map();
@@ -110,7 +112,8 @@ export function candidatesFor(asked: Asked, circumstances: Circumstances): Choic
     const all = reserved ? priced(endpointsOf(model), exclusions) : endpointsOf(model);
     const allowed = filterOut(request, all, rules, exclusions);
     const permitted = isSearchNative ? searching(request, allowed, exclusions) : allowed;
-    const able = embedding === null ? takingChat(request, permitted, size, exclusions) : takingInputs(request, embedding, permitted, exclusions);
+    const reading = hasUnreadFiles ? readingPdfs(permitted, exclusions) : permitted;
+    const able = embedding === null ? takingChat(request, reading, size, exclusions) : takingInputs(request, embedding, reading, exclusions);
     const quick = quickEnough(request, able, health, exclusions);
     fitting.push(...(embedding === null ? supporting(request, quick, exclusions) : quick));
   }
@@ -151,7 +154,7 @@ class EndpointCandidate implements Candidate {
     this.endpoint = endpoint;
     this.provider = provider;
     this.searchesWeb = asked.isSearchNative;
-    this.readsPdf = endpoint.modalities?.includes('file') ?? provider.readsPdf;
+    this.readsPdf = readsPdfs(modelEndpoint);
     this.#of = modelEndpoint;
     this.#asked = asked;
   }

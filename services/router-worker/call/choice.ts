@@ -7,7 +7,7 @@ import { type Catalogue, type Choice, candidatesFor } from './candidates.ts';
 import type { HealthView } from './health-view.ts';
 
 /** What is decided about: the request as it came, or as its stages have left it. */
-export type Decided = Pick<StagedCall, 'request'> & Partial<Pick<StagedCall, 'isSearchNative'>>;
+export type Decided = Pick<StagedCall, 'request'> & Partial<Pick<StagedCall, 'isSearchNative' | 'hasUnreadFiles'>>;
 
 /** With what the names of its models and the account's rules ask for. A call for vectors has those of the account's plugins that have a meaning for it. */
 export function askedOf({ request, embedding, keyId }: RouterCall, { names, rules }: Catalogue): ChatRequest {
@@ -17,13 +17,13 @@ export function askedOf({ request, embedding, keyId }: RouterCall, { names, rule
 
 /** @param stickyTo the endpoint that served the conversation last; null: none @throws as `candidatesFor` */
 export function choiceOf(
-  { request, isSearchNative = false }: Decided,
+  { request, isSearchNative = false, hasUnreadFiles = false }: Decided,
   stickyTo: string | null,
   { maxTokens, reserved, embedding, keyId, callId }: RouterCall,
   { catalogue, health }: { catalogue: Catalogue; health: HealthView },
 ): Choice {
   return candidatesFor(
-    { request, maxTokens, reserved, embedding, isSearchNative },
+    { request, maxTokens, reserved, embedding, isSearchNative, hasUnreadFiles },
     { catalogue, rules: catalogue.rules.of(keyId), health, stickyTo, seed: callId },
   );
 }

@@ -32,6 +32,16 @@ export function takesFiles({ endpoint }: Pick<ModelEndpoint, 'endpoint'>): boole
   return takes(endpoint, ['file']);
 }
 
+/** Excludes endpoints that are not known to read PDFs: for a request whose PDFs others get as text. */
+export function readingPdfs(all: readonly ModelEndpoint[], exclusions: Exclusions): readonly ModelEndpoint[] {
+  return all.filter((modelEndpoint) => passes(modelEndpoint, readsPdfs(modelEndpoint), 'modality', exclusions));
+}
+
+/** Whether it reads PDFs by itself, as far as it is known. */
+export function readsPdfs({ endpoint, provider }: Pick<ModelEndpoint, 'endpoint' | 'provider'>): boolean {
+  return endpoint.modalities?.includes('file') ?? provider.readsPdf;
+}
+
 /** Beside text, each once. */
 export function modalitiesIn(request: ChatRequest): readonly Modality[] {
   let found: Set<Modality> | null = null;

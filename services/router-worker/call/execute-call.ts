@@ -20,6 +20,7 @@ import { askedOf, choiceOf, type Decided } from './choice.ts';
 import { conversationOf } from './conversation.ts';
 import { noProvider } from './decision.ts';
 import type { CallResult, Ending, Execution } from './execution.ts';
+import { admitsOne } from './ordering.ts';
 import { responseWriterFor } from './response-writer.ts';
 import { RoutingReport } from './routing-report.ts';
 import { type CallOutcome, type CallPlan, runCall } from './run-call.ts';
@@ -124,8 +125,10 @@ function endingOf(outcome: StagedOutcome, last: Attempted | null): Ending {
   return { how: outcome.type, answer, bill: billOf(answer, candidate.request, candidate.endpoint.prices, outcome.type, added), ...searched };
 }
 
-/** What attempts need of the pipeline. `unread`: absent where all endpoints get the request as it is. */
-type Passed = Pick<Pipeline, 'parts'> & { unread?: Pick<UnreadCall, 'asked' | 'restage' | 'partTransforms'> };
+const NONE_TRIED: Tried = new Set();
+
+/** What attempts need of the pipeline. `unread`: absent where no other endpoint may get the text of files. */
+type Passed = Pick<Pipeline, 'parts'> & { unread?: Pick<UnreadCall, 'asked' | 'restage' | 'restaged' | 'partTransforms'> };
 
 /** A streamed answer is published by its end, so the answer transforms have the others alone. @param files gets what is read @throws, or rejects, as its stages do */
 function runPipeline(execution: Execution, files: FileAnnotation[], observer: CallObserver, deps: ExecuteDeps): Promise<StagedOutcome> {
@@ -149,13 +152,15 @@ async function runTransformed(
   const { call, signal, staged } = execution;
   const stage = stagesOf(asked, pipeline, files, execution, deps);
   let ready = await stage();
+  // The later stages may exclude all endpoints that take files, as where an endpoint is to search.
+  if (ready.hasUnreadFiles && choiceOf(ready, null, call, deps).candidates.length === 0) ready = await stage(ready);
   const { annotations } = ready;
-  const restage = async (tried: Tried) => {
-    ready = await stage(tried);
-    return ready;
-  };
   const parts = annotations.length === 0 ? pipeline.parts : [...pipeline.parts, annotationsBehind(annotations)];
-  const unread = ready.hasUnreadFiles ? { unread: { asked, restage, partTransforms: pipeline.parts } } : {};
+  const restage = (tried: Tried) => stage(ready, tried);
+  const restaged = (staged: StagedCall) => {
+    ready = staged;
+  };
+  const unread = ready.hasUnreadFiles && !admitsOne(asked) ? { unread: { asked, restage, restaged, partTransforms: pipeline.parts } } : {};
   const outcome = await runStaged(ready, { parts, ...unread }, execution, observer, deps);
   const { request, search, costNano } = ready;
   const added = { search, costNano };
@@ -173,17 +178,17 @@ function stagesOf(
   files: FileAnnotation[],
   execution: Execution,
   deps: ExecuteDeps,
-): (tried?: Tried) => Promise<StagedCall> {
+): (before?: StagedCall, tried?: Tried) => Promise<StagedCall> {
   const { call, signal, nowMs, surface, staged } = execution;
   const engines = deps.engines === undefined ? undefined : withOneSearch(deps.engines);
   const report = staged && reportOnce(staged);
-  return (tried) => {
+  return (before, tried = NONE_TRIED) => {
     const candidatesOf = (request: ChatRequest) => {
       const choice = choiceOf({ request }, null, call, deps);
-      return tried === undefined ? choice.candidates : untried(choice, tried).candidates;
+      return tried.size === 0 ? choice.candidates : untried(choice, tried).candidates;
     };
     const fileRead = (annotation: FileAnnotation) => files.push(annotation);
-    const context = stageContextOf({ signal, nowMs, surface, report, candidatesOf, fileRead, readsFiles: tried !== undefined }, { ...deps, engines });
+    const context = stageContextOf({ signal, nowMs, surface, report, candidatesOf, fileRead, before }, { ...deps, engines });
     refuseUnconfigured(asked, context.engines);
     if (call.embedding !== undefined) refuseUnreadTokens(asked, call.embedding);
     return stagedCall(stages, asked, context);

@@ -4,7 +4,7 @@ import { ErrorEvent } from '../providers/http-stream/error-event.ts';
 import { toBreak, toRefusal, toUnreachable, type Upstream } from '../providers/http-stream/to-error.ts';
 import { describeError } from '../providers/openai-compatible/describe-error.ts';
 import type { Candidate } from './candidates.ts';
-import { isRepeated, remainingAfter } from './fall-back.ts';
+import { isRepeated, remainingAfter, remainingForText } from './fall-back.ts';
 import { type HealthEffect, healthEffectOf } from './health/health-effect.ts';
 
 const upstream: Upstream = { name: 'East', apiKey: null, describeError };
@@ -76,6 +76,16 @@ describe('what is tried next, and what it says about the endpoint, after', () =>
     expect(remainingAfter(error.code, failed, rest).map(({ provider }) => provider.slug)).toEqual(next);
     expect(healthEffectOf(error)).toBe(health);
     expect(isRepeated(error)).toBe(again);
+  });
+
+  it('the text of files is tried at all other endpoints, unless the content was refused', () => {
+    const remaining = (...codes: SwitchyardError['code'][]) =>
+      remainingForText(
+        codes.map((code) => ({ code, candidate: failed })),
+        rest,
+      ).map(({ provider }) => provider.slug);
+    for (const { error } of rows.filter((row) => row.error.code !== 'router.content_policy')) expect(remaining(error.code)).toEqual(ALL);
+    expect(remaining('router.provider_refused', 'router.content_policy')).toEqual(['other']);
   });
 
   it('an error of this program, which says nothing about it', () => {

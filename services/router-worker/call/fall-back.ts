@@ -34,9 +34,12 @@ export function isRepeated(error: unknown): boolean {
   return failureOf(error).details.connection !== undefined;
 }
 
-/** Which candidates are tried with another, smaller form of the request, such as the text of its files: its size says nothing of that. */
-export function remainingForSmaller(failures: readonly CandidateFailure[], candidates: readonly Candidate[]): readonly Candidate[] {
-  const alike = failures.filter(({ code }) => code !== 'request.too_large' && code !== 'router.context_length');
+/**
+ * Which candidates are tried with the text of the request's files in their place. The size of the files may be what a failed endpoint refused, or the files
+ * themselves, such as their pages; what they say is the same.
+ */
+export function remainingForText(failures: readonly CandidateFailure[], candidates: readonly Candidate[]): readonly Candidate[] {
+  const alike = failures.filter(({ code }) => code === 'router.content_policy');
   return alike.reduce((left, { code, candidate }) => remainingAfter(code, candidate, left), candidates);
 }
 

@@ -23,10 +23,14 @@ interface Ranked extends Rank {
  */
 export function inOrderOf(eligible: readonly ModelEndpoint[], inputs: OrderInputs, exclusions: Exclusions): Ordering {
   const { order, allow_fallbacks: fallbacks } = inputs.request.provider ?? {};
-  const mayFallBack = fallbacks !== false;
-  if (order && order.length > 0) return inCallersOrder(order, mayFallBack, eligible, inputs, exclusions);
+  if (order && order.length > 0) return inCallersOrder(order, fallbacks !== false, eligible, inputs, exclusions);
   const ordering = inSortedOrder(eligible, inputs);
-  return mayFallBack || eligible.length < 2 ? ordering : firstOf(ordering, exclusions);
+  return eligible.length > 1 && admitsOne(inputs.request) ? firstOf(ordering, exclusions) : ordering;
+}
+
+/** Whether a request admits its first endpoint alone: it forbids fallbacks, and has no order. */
+export function admitsOne({ provider }: ChatRequest): boolean {
+  return provider?.allow_fallbacks === false && !(provider.order && provider.order.length > 0);
 }
 
 /** The named providers, each with its endpoints in the configuration's order; then the others in the default order. */

@@ -194,16 +194,19 @@ describe('fallback', () => {
     expect(asked).toEqual(['m/a@east', 'n/b@west']);
   });
 
-  it('asks those that get a smaller form of the request once all others have failed, also after one that is too large', async () => {
-    const script = { 'm/a@east': [[failing('request.too_large')]], 'm/a@west': [[unavailable()]], 'n/b@east': [[unavailable()]], 'm/a@north': [well] };
-    const { outcome, asked } = await run(script, { later: ['m/a@north', 'm/a@west'] });
-    expect(outcome).toMatchObject({ type: 'completed', candidate: { provider: { slug: 'north' } }, answer: { text: 'hello' } });
-    expect(asked).toEqual(['m/a@east', 'n/b@east', 'm/a@west', 'm/a@north']);
-  });
+  it.each(['request.too_large', 'router.provider_refused'] as const)(
+    'asks those that get the text of files once all others have failed, also after %s',
+    async (code) => {
+      const script = { 'm/a@east': [[failing(code)]], 'm/a@west': [[unavailable()]], 'n/b@east': [[unavailable()]], 'm/a@north': [well] };
+      const { outcome, asked } = await run(script, { later: ['m/a@north', 'm/a@west'] });
+      expect(outcome).toMatchObject({ type: 'completed', candidate: { provider: { slug: 'north' } }, answer: { text: 'hello' } });
+      expect(asked).toEqual(['m/a@east', 'n/b@east', 'm/a@west', 'm/a@north']);
+    },
+  );
 
   it.each<[string, Deed[]]>([
     ['content', [[say('a')], unavailable()]],
-    ['a refusal', [failing('router.provider_refused')]],
+    ['a refusal of the content', [failing('router.content_policy')]],
   ])('asks none of them of that model after %s', async (_, deeds) => {
     const { outcome, asked } = await run({ 'm/a@east': [deeds], 'm/a@west': [well] }, { later: ['m/a@west'] });
     expect([outcome.type, asked]).toEqual(['failed', ['m/a@east']]);

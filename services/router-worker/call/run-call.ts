@@ -7,7 +7,7 @@ import type { PartTransform } from '../pipeline/stage.ts';
 import { type Attempt, type Attempting, beginAttempt, type CallObserver, endAttempt, type RunDeps, runAttempt } from './attempt.ts';
 import type { Candidate } from './candidates.ts';
 import { failureReason } from './failure-reason.ts';
-import { type CandidateFailure, isRepeated, remainingAfter, remainingForSmaller } from './fall-back.ts';
+import { type CandidateFailure, isRepeated, remainingAfter, remainingForText } from './fall-back.ts';
 import { type Hedge, hedgeOf, runRace } from './hedge.ts';
 
 /** Over all candidates; bounds the caller's wait for an error. */
@@ -22,7 +22,7 @@ export interface MoreToTry {
 /** What is tried. */
 export interface CallPlan extends MoreToTry {
   /**
-   * What is tried with a smaller form of the request once all candidates have failed without content, and attempts are left. Called once, with a function that
+   * What is tried with the text of the request's files once all candidates have failed without content, and attempts are left. Called once, with a function that
    * leaves out what would fail alike. Absent, or null: nothing. Never rejects.
    */
   more?: (remainingOf: (candidates: readonly Candidate[]) => readonly Candidate[]) => Promise<MoreToTry | null>;
@@ -55,7 +55,7 @@ export async function runCall(plan: CallPlan, observer: CallObserver, signal: Ca
     const [candidate] = queue;
     if (candidate === undefined) {
       if (more === undefined) break;
-      const next: MoreToTry | null = await more((all) => remainingForSmaller(failures, all));
+      const next: MoreToTry | null = await more((all) => remainingForText(failures, all));
       more = undefined;
       if (signal.aborted) return { type: 'aborted', candidate: outcome.candidate, partial: null, previousErrors };
       if (next === null) break;

@@ -14,7 +14,7 @@ interface ContextDeps {
   files?: FileTools;
 }
 
-type OfCall = Pick<StageContext, 'signal' | 'nowMs' | 'candidatesOf' | 'readsFiles' | 'fileRead' | 'report'> & {
+type OfCall = Pick<StageContext, 'signal' | 'nowMs' | 'candidatesOf' | 'before' | 'fileRead' | 'report'> & {
   surface: Surface;
 };
 

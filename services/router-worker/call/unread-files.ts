@@ -21,6 +21,8 @@ export interface UnreadCall {
   stickyTo: string | null;
   /** Runs the stages again, which then read the files, for endpoints that are none of these. @throws what a stage throws */
   restage(tried: Tried): Promise<StagedCall>;
+  /** Called with what `restage` gave once that is what is tried. */
+  restaged(staged: StagedCall): void;
   /** What the parts of every attempt pass through. */
   partTransforms: MoreToTry['partTransforms'];
 }
@@ -31,7 +33,7 @@ export interface UnreadCall {
  * @returns null: none; the failure stands, also when the files can't be read
  */
 export async function withFilesRead(
-  { asked, first, stickyTo, restage, partTransforms }: UnreadCall,
+  { asked, first, stickyTo, restage, restaged, partTransforms }: UnreadCall,
   remainingOf: (candidates: readonly Candidate[]) => readonly Candidate[],
   execution: Execution,
   deps: Pick<RunDeps, 'health' | 'log'> & { catalogue: Catalogue },
@@ -43,6 +45,8 @@ export async function withFilesRead(
     const staged = await restage(tried);
     const choice = choiceFor(staged);
     const candidates = remainingOf(choice.candidates);
+    if (candidates.length === 0) return null;
+    restaged(staged);
     execution.decided?.(joined(first, choice));
     return { candidates, partTransforms: [...partTransforms, annotationsBehind(staged.annotations)] };
   } catch (error) {

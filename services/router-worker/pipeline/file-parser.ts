@@ -34,7 +34,7 @@ export const fileParser: PluginStage = {
     if (isNative && !context.takesFiles(staged.request)) {
       throw invalidFile(`plugins[${asked.at}].pdf.engine`, 'is "native", and no endpoint of the models takes files');
     }
-    if (isNative || (asked.engine === null && context.readsFiles !== true && context.candidatesOf(staged.request)[0]?.readsPdf === true)) {
+    if (isNative || (asked.engine === null && context.before === undefined && context.candidatesOf(staged.request)[0]?.readsPdf === true)) {
       context.report?.({ type: 'plugin', name: 'file-parser', summary: 'left to the endpoint', data: { engine: 'native', files: items.length } });
       return { ...staged, hasUnreadFiles: !isNative };
     }

@@ -62,8 +62,11 @@ export interface StageContext {
   candidatesOf(request: ChatRequest): readonly Candidate[];
   /** Whether some endpoint of its models searches the web by itself. */
   searchesNatively(request: ChatRequest): boolean;
-  /** Whether PDFs without an engine are read in any case: the endpoints that take them have failed. Absent: no. */
-  readsFiles?: boolean | undefined;
+  /**
+   * What the stages have made of the call before. They run again for endpoints that take no files, which get the text of PDFs that were left unread. Absent: they
+   * run for the first time.
+   */
+  before?: StagedCall | undefined;
   /** Whether some endpoint of its models may be sent files. */
   takesFiles(request: ChatRequest): boolean;
   /** Call it when a file was read: an error of the call states what it had read. Absent: it does not. */

@@ -13,7 +13,8 @@ const BOUNDARY_BYTES = 8;
 
 /**
  * Lets an answer use the web. The endpoint that would be tried first decides: one that searches by itself does, and those that can't are left out; else the
- * engine of the configuration searches once, and all endpoints get what it found. So a call that falls back is searched for in one way.
+ * engine of the configuration searches once, and all endpoints get what it found, also those that the stages run again for: it is paid for. So a call that
+ * falls back is searched for in one way.
  */
 export const web: PluginStage = {
   request: async (staged, context) => {
@@ -27,7 +28,7 @@ export const web: PluginStage = {
 };
 
 /** Null: endpoints search by themselves. @throws `request.invalid` naming the plugin when none of both can be */
-function engineFor(asked: AskedSearch, { request }: StagedCall, { engines, searchesNatively, candidatesOf }: StageContext): SearchEngine | null {
+function engineFor(asked: AskedSearch, { request }: StagedCall, { engines, before, searchesNatively, candidatesOf }: StageContext): SearchEngine | null {
   const param = `plugins[${asked.at}]`;
   const { web: engine } = engines;
   if (asked.engine === 'native') {
@@ -45,7 +46,8 @@ function engineFor(asked: AskedSearch, { request }: StagedCall, { engines, searc
     refuseLimit(asked, engine !== null || searchesNatively(unlimited(request)), 'that neither the search engine nor an endpoint of the models takes', beyond);
     throw refusal(param, 'asks for a web search, for which this router has no engine, and no endpoint of the models searches by itself');
   }
-  return candidatesOf(request)[0]?.searchesNatively === true ? null : engine;
+  const hasSearched = before !== undefined && before.search !== null;
+  return !hasSearched && candidatesOf(request)[0]?.searchesNatively === true ? null : engine;
 }
 
 /** @param without whether a search without it is possible @throws `request.invalid` naming a limit of the search */
