@@ -1,9 +1,9 @@
 import { vi } from 'vitest';
-import { abortOf } from '../../bus/received-aborts.ts';
 import { openMemoryBus } from '../../bus/memory/memory-bus.ts';
 import type { ReadyFrame } from '../../bus/messages/frame.ts';
 import type { RouterCall } from '../../bus/messages/router.ts';
 import { readyFrames } from '../../bus/messages/test-support/ready-frames.ts';
+import { abortOf } from '../../bus/received-aborts.ts';
 import { addresses, subjectOf } from '../../bus/subjects.ts';
 import { startRouterWorker } from '../../services/router-worker/service.ts';
 import { systemClock } from '../../shared/clock.ts';
