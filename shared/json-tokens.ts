@@ -21,7 +21,7 @@ export function* jsonTokens(json: string, pattern: RegExp): Generator<JsonToken,
 }
 
 /** Behind its closing quote; of a string without one, the end of the text. */
-function endOfString(json: string, start: number): number {
+export function endOfString(json: string, start: number): number {
   for (let quote = json.indexOf('"', start + 1); quote !== -1; quote = json.indexOf('"', quote + 1)) {
     let unescaped = quote;
     while (json[unescaped - 1] === '\\') unescaped -= 1;

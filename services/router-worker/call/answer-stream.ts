@@ -5,7 +5,7 @@ import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import type { RouterMetadata } from '#shared/contracts/router/router-metadata.ts';
 import { type Answer, emptyAnswer } from '#shared/surfaces/answer.ts';
 import type { AnswerHead, PartWriter, Surface } from '#shared/surfaces/surface.ts';
-import { withoutMarks } from '../providers/exact-numbers.ts';
+import { writeExactly } from '../providers/exact-numbers.ts';
 
 /** Frames are kept for two minutes; a reader that resumes later needs the template, too. */
 const STATE_EVERY_MS = 30_000;
@@ -51,7 +51,13 @@ export class AnswerStream {
 
   /** Opens the stream; is no content. Numbers are shown as they are sent. */
   debug(upstreamBody: unknown): void {
-    this.#publish(sseFrame('o', this.#address, withoutMarks(this.#writer.debug(upstreamBody))));
+    this.#publish(
+      sseFrame(
+        'o',
+        this.#address,
+        writeExactly(() => this.#writer.debug(upstreamBody)),
+      ),
+    );
   }
 
   /** One frame per batch. */

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { exactJson, parseExactly } from '../providers/exact-numbers.ts';
 import { echoBody } from './echo-body.ts';
 
 it('masks values under the name of a secret', () => {
@@ -20,4 +21,9 @@ it('truncates deep nesting', () => {
   let deep: unknown = 'x';
   for (let level = 0; level < 100; level += 1) deep = [deep];
   expect(JSON.stringify(echoBody(deep)).length).toBeLessThan(120);
+});
+
+it('shows the numbers of arguments as they are sent, and masks what is secret beside them', () => {
+  const [plain, secret] = [parseExactly('{"id":12345678901234567890,"list":[1.0]}'), parseExactly('{"id":1.0,"api_key":"sk-1"}')];
+  expect(exactJson(echoBody([plain, secret]))).toBe('[{"id":12345678901234567890,"list":[1.0]},{"id":1,"api_key":"[redacted]"}]');
 });

@@ -1,3 +1,5 @@
+import { ExactJson } from '../providers/exact-numbers.ts';
+
 const MASK = '[redacted]';
 const SECRET_KEY = /^(?:.*[-_])?(?:api[-_]?key|secret|password|authorization|credentials?|access[-_]?token)$/i;
 /** Bytes of files and images: useless for debugging, and private. */
@@ -13,10 +15,18 @@ export function echoBody(value: unknown, depth = 0): unknown {
   if (typeof value === 'string') return echoText(value);
   if (typeof value !== 'object' || value === null) return value;
   if (depth >= MAX_DEPTH) return '…';
+  if (value instanceof ExactJson) return echoExact(value, depth);
   if (Array.isArray(value)) return value.map((item) => echoBody(item, depth + 1));
   return Object.fromEntries(
     Object.entries(value).map(([key, field]) => [key, SECRET_KEY.test(key) && typeof field === 'string' ? MASK : echoBody(field, depth + 1)]),
   );
+}
+
+/** Shown as it is sent, unless something is masked in it. */
+function echoExact(json: ExactJson, depth: number): unknown {
+  const sent = json.parsed();
+  const shown = echoBody(sent, depth);
+  return JSON.stringify(shown) === JSON.stringify(sent) ? json : shown;
 }
 
 function echoText(text: string): string {

@@ -1,76 +1,183 @@
 import { randomUUID } from 'node:crypto';
-import { jsonTokens } from '#shared/json-tokens.ts';
+import { z } from 'zod';
+import { endOfString, jsonTokens } from '#shared/json-tokens.ts';
 
-/** Keys from the outermost object to a value, each as it is written, quoted; null: any item of a list. Empty: the whole text. */
+/** Keys from the outermost object to a value; null: any item of a list. */
 export type JsonPath = readonly (string | null)[];
 
-/** Before the text of a number, in a string that stands for it. Its random part is not known outside, so that no string of a client or an upstream has it. */
-const MARK = `switchyard/number/${randomUUID()}:`;
-const QUOTED_MARK = `"${MARK}`;
-const WHOLE: readonly JsonPath[] = [[]];
-const STRING_OR_NUMBER = /"|-?\d[\d.eE+-]*/g;
-const TOKEN = /["{}[\],:]|-?\d[\d.eE+-]*/g;
+const STRUCTURE = /["{}[\],:]/g;
 /** Many digits, an exponent, -0, or a fraction that is tiny or ends with zero: every number that `JSON.stringify` writes in another way has one of these. */
 const UNUSUAL = /\d[\d.]{15}|\d[eE]|-0(?!\d)|\.0{6}|\.\d{0,14}0(?!\d)/;
+/** What follows a key. */
+const COLON = /[ \t\n\r]*:/y;
 
-/** As `JSON.parse`, with strings that `exactJson` reads in place of numbers that would be written in another way. @throws SyntaxError */
+/** While `writeExactly` runs. `mark`: made for it alone, so that no string of the value has it. */
+let writing: { mark: string; texts: string[] } | null = null;
+
+/** Valid JSON that is written again as it is. Outside of `writeExactly` it is what `JSON.parse` reads from it. */
+export class ExactJson {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  get isObject(): boolean {
+    return this.text.trimStart().startsWith('{');
+  }
+
+  parsed(): unknown {
+    return JSON.parse(this.text);
+  }
+
+  toJSON(): unknown {
+    if (writing === null) return this.parsed();
+    return `${writing.mark}${writing.texts.push(this.text) - 1}`;
+  }
+}
+
+/** An object, or one that `withExactNumbers` has put in its place. */
+export const exactObject = z.union([z.record(z.string(), z.unknown()), z.instanceof(ExactJson)]);
+
+/**
+ * As `JSON.parse`; with numbers that would be written in another way an `ExactJson`, unless an object has a key twice, which some APIs refuse. In linear time.
+ * @throws SyntaxError
+ */
 export function parseExactly(json: string): unknown {
-  return withExactNumbers(JSON.parse(json), json, WHOLE);
+  const value: unknown = JSON.parse(json);
+  return UNUSUAL.test(json) && hasKeys(value, keysOf(json)) ? new ExactJson(json) : value;
+}
+
+export function isObject(value: unknown): value is object {
+  if (value instanceof ExactJson) return value.isObject;
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /**
- * The same value with such strings in it at these places. Without the last key of a path in the text it costs no more than the search for it. In linear time.
+ * Replaces the objects at these places by what `parseExactly` makes of them. In linear time; without an object there, in that of looking.
  * @param value what `JSON.parse` reads from `json`
+ * @returns the same value
  */
 export function withExactNumbers(value: unknown, json: string, places: readonly JsonPath[]): unknown {
-  const isThere = places.some((path) => json.includes(path.at(-1) ?? ''));
-  if (!isThere || !UNUSUAL.test(json)) return value;
-  const marked = withMarks(json, places);
-  return marked === json ? value : JSON.parse(marked);
+  if (!places.some((place) => hasObjectAt(value, place, 0)) || !UNUSUAL.test(json)) return value;
+  // An object that comes twice under one key is replaced twice: the last one counts, as for JSON.parse.
+  for (const { path, text } of objectsAt(json, places)) replaceObject(value, path, parseExactly(text));
+  return value;
 }
 
-/** As `JSON.stringify`, with the numbers as they were written. */
+/** As `JSON.stringify`, with numbers as they were written. */
 export function exactJson(value: unknown): string {
-  return withoutMarks(JSON.stringify(value));
+  return value instanceof ExactJson ? value.text : writeExactly(() => JSON.stringify(value));
 }
 
-/** The JSON that `JSON.stringify` makes of values with such strings: the numbers in their place. */
-export function withoutMarks(json: string): string {
-  let written = '';
-  let end = 0;
-  for (let mark = json.indexOf(QUOTED_MARK); mark !== -1; mark = json.indexOf(QUOTED_MARK, end)) {
-    const start = mark + QUOTED_MARK.length;
-    const quote = json.indexOf('"', start);
-    written += json.slice(end, mark) + json.slice(start, quote);
-    end = quote + 1;
+/** What `write` makes with `JSON.stringify`, with the text of each `ExactJson` in it. @param write not async */
+export function writeExactly(write: () => string): string {
+  const outer = writing;
+  const { mark, texts } = { mark: randomUUID(), texts: [] as string[] };
+  writing = { mark, texts };
+  try {
+    return withTexts(write(), mark, texts);
+  } finally {
+    writing = outer;
   }
-  return end === 0 ? json : written + json.slice(end);
+}
+
+function withTexts(json: string, mark: string, texts: readonly string[]): string {
+  if (texts.length === 0) return json;
+  const [first, ...rest] = json.split(`"${mark}`);
+  const written = rest.map((piece) => {
+    const quote = piece.indexOf('"');
+    return `${texts[Number(piece.slice(0, quote))]}${piece.slice(quote + 1)}`;
+  });
+  return [first, ...written].join('');
+}
+
+/** @param depth of the value in the path */
+function hasObjectAt(value: unknown, place: JsonPath, depth: number): boolean {
+  const key = place[depth];
+  if (key === undefined) return isObject(value);
+  if (key === null) return Array.isArray(value) && value.some((item) => hasObjectAt(item, place, depth + 1));
+  return isObject(value) && hasObjectAt(fieldOf(value, key), place, depth + 1);
+}
+
+/** An object in the text, with the keys and indices of the values around it. */
+interface ObjectAt {
+  path: readonly (string | number)[];
+  text: string;
 }
 
 /** @param json valid JSON */
-function withMarks(json: string, places: readonly JsonPath[]): string {
-  /** Of the objects around; null: a list, or before the first key. */
-  const keys: (string | null)[] = [];
-  const isAtPlace = () => places.some((path) => path.length === keys.length && path.every((key, depth) => key === keys[depth]));
-  let string: string | null = null;
-  /** Number of keys of the place around; null: none. */
-  let placeDepth: number | null = isAtPlace() ? 0 : null;
-  let marked = '';
-  let end = 0;
-  // Nothing is outside of the whole text: its brackets and keys need not be read.
-  for (const { text: token, index } of jsonTokens(json, placeDepth === null ? TOKEN : STRING_OR_NUMBER)) {
-    if (token === '{' || token === '[') keys.push(null);
-    else if (token === ':') {
-      keys[keys.length - 1] = string;
-      if (placeDepth === null && isAtPlace()) placeDepth = keys.length;
-    } else if (token === ',' || token === '}' || token === ']') {
-      if (placeDepth === keys.length) placeDepth = null;
-      if (token !== ',') keys.pop();
-    } else if (token.startsWith('"')) string = token;
-    else if (placeDepth !== null && String(Number(token)) !== token) {
-      marked += `${json.slice(end, index)}${QUOTED_MARK}${token}"`;
-      end = index + token.length;
+function* objectsAt(json: string, places: readonly JsonPath[]): Generator<ObjectAt, void> {
+  const path: (string | number)[] = [];
+  let string = '';
+  let found: { start: number; depth: number } | null = null;
+  for (const { text: token, index } of jsonTokens(json, STRUCTURE)) {
+    switch (token) {
+      case '{':
+        if (found === null && places.some((place) => isAt(path, place))) found = { start: index, depth: path.length };
+        path.push('');
+        break;
+      case '[':
+        path.push(0);
+        break;
+      case ':':
+        path[path.length - 1] = string.slice(1, -1);
+        break;
+      case ',': {
+        const last = path.at(-1);
+        if (typeof last === 'number') path[path.length - 1] = last + 1;
+        break;
+      }
+      case '}':
+      case ']':
+        path.pop();
+        if (path.length !== found?.depth) break;
+        yield { path: [...path], text: json.slice(found.start, index + 1) };
+        found = null;
+        break;
+      default:
+        string = token;
     }
   }
-  return end === 0 ? json : marked + json.slice(end);
+}
+
+function isAt(path: readonly (string | number)[], place: JsonPath): boolean {
+  return path.length === place.length && place.every((key, depth) => (key === null ? typeof path[depth] === 'number' : key === path[depth]));
+}
+
+function replaceObject(value: unknown, path: readonly (string | number)[], by: unknown): void {
+  let around = value;
+  for (const key of path.slice(0, -1)) around = fieldOf(around, key);
+  const last = path.at(-1);
+  if (last !== undefined && isObject(fieldOf(around, last))) Reflect.set(around as object, last, by);
+}
+
+function fieldOf(value: unknown, key: string | number): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined;
+}
+
+/** Whether its objects have so many keys. Fewer are left of a text with one that comes twice. */
+function hasKeys(value: unknown, count: number): boolean {
+  const unread = [value];
+  let keys = 0;
+  while (keys < count && unread.length > 0) {
+    const next = unread.pop();
+    if (typeof next !== 'object' || next === null) continue;
+    const fields: unknown[] = Array.isArray(next) ? next : Object.values(next);
+    if (fields !== next) keys += fields.length;
+    for (const field of fields) if (typeof field === 'object' && field !== null) unread.push(field);
+  }
+  return keys === count;
+}
+
+/** How many keys its objects have, also those that come twice. */
+function keysOf(json: string): number {
+  let keys = 0;
+  for (let quote = json.indexOf('"'); quote !== -1; quote = json.indexOf('"', COLON.lastIndex)) {
+    const end = endOfString(json, quote);
+    COLON.lastIndex = end;
+    if (COLON.test(json)) keys += 1;
+    else COLON.lastIndex = end;
+  }
+  return keys;
 }

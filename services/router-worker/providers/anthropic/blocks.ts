@@ -26,7 +26,7 @@ export interface ToolUseBlock {
   type: 'tool_use';
   id: string;
   name: string;
-  input: Record<string, unknown>;
+  input: object;
   cache_control?: CacheControl;
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { exactObject } from '../exact-numbers.ts';
 
 /** The fields of the API's events that are read. Unknown events, blocks and deltas are ignored, since the API adds some without notice. */
 const count = z.number().min(0).transform(Math.round).nullish();
@@ -18,7 +19,7 @@ const usage = z
   .catch(null);
 
 const index = z.number().int().min(0);
-const input = z.record(z.string(), z.unknown()).nullish();
+const input = exactObject.nullish();
 
 const knownBlock = z.discriminatedUnion('type', [
   z.object({ type: z.literal('text'), text: z.string().nullish(), citations: z.array(z.unknown()).nullish() }),

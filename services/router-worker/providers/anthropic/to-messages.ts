@@ -1,5 +1,5 @@
 import type { ChatMessage } from '#shared/contracts/router/chat-request.ts';
-import { parseExactly } from '../exact-numbers.ts';
+import { isObject, parseExactly } from '../exact-numbers.ts';
 import type { Block, Message, TextBlock, ToolUseBlock } from './blocks.ts';
 import { textBlocks, toBlocks } from './to-blocks.ts';
 import { toThinkingBlocks } from './to-thinking-blocks.ts';
@@ -99,11 +99,11 @@ function idOf(id: string): string {
 }
 
 /** The API takes objects alone; the text of a cut call is none. */
-function inputOf(text: string): Record<string, unknown> {
+function inputOf(text: string): object {
   if (text.trim() === '') return {};
   try {
     const value = parseExactly(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : { value };
+    return isObject(value) ? value : { value };
   } catch {
     return { arguments: text };
   }

@@ -22,8 +22,8 @@ import { UsageReader } from './usage-reader.ts';
 
 /** Of a block that starts, and of a whole answer. */
 const INPUTS: readonly JsonPath[] = [
-  ['"content_block"', '"input"'],
-  ['"content"', null, '"input"'],
+  ['content_block', 'input'],
+  ['content', null, 'input'],
 ];
 /** Tool calls, thinking and texts of one answer. */
 const MAX_BLOCKS = 2_048;

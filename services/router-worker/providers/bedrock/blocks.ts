@@ -14,7 +14,7 @@ export type MediaBlock =
 export type ReasoningContent = { reasoningContent: { reasoningText: { text: string; signature: string } } | { redactedContent: string } };
 
 export interface ToolUse {
-  toolUse: { toolUseId: string; name: string; input: Record<string, unknown> };
+  toolUse: { toolUseId: string; name: string; input: object };
 }
 
 interface ToolResult {

@@ -1,7 +1,7 @@
 import type { ChatMessage } from '#shared/contracts/router/chat-request.ts';
 import type { ThinkingBlock } from '../anthropic/blocks.ts';
 import { toThinkingBlocks } from '../anthropic/to-thinking-blocks.ts';
-import { parseExactly } from '../exact-numbers.ts';
+import { isObject, parseExactly } from '../exact-numbers.ts';
 import { type Block, type Marked, marked, type ReasoningContent, type TextBlock, type ToolUse } from './blocks.ts';
 import { MAX_NAME_CHARS, refusal, textBlocks, toContent } from './to-content.ts';
 
@@ -143,11 +143,11 @@ function idOf(id: string): string {
 }
 
 /** The API takes objects alone; the text of a cut call is none. */
-function inputOf(text: string): Record<string, unknown> {
+function inputOf(text: string): object {
   if (text.trim() === '') return {};
   try {
     const value = parseExactly(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : { value };
+    return isObject(value) ? value : { value };
   } catch {
     return { arguments: text };
   }

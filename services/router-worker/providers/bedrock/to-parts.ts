@@ -22,7 +22,7 @@ import { type Frame, FrameReader } from './frames.ts';
 /** Reasoning of models that don't sign it: nothing takes it back. */
 const UNSIGNED_FORMAT = 'unknown';
 /** Of a whole answer. */
-const INPUTS: readonly JsonPath[] = [['"output"', '"message"', '"content"', null, '"toolUse"', '"input"']];
+const INPUTS: readonly JsonPath[] = [['output', 'message', 'content', null, 'toolUse', 'input']];
 /** Tool calls and reasoning of one answer. */
 const MAX_BLOCKS = 2_048;
 /** Of one block of redacted reasoning, as base64: it is retained until it is complete. */

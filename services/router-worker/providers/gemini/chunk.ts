@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { exactObject } from '../exact-numbers.ts';
 
 /** The fields of GenerateContentResponse that are read; null counts as absent. */
 const count = z.number().min(0).transform(Math.round).nullish();
@@ -15,7 +16,7 @@ const part = z.object({
   text: z.string().nullish(),
   thought: z.boolean().nullish(),
   thoughtSignature: z.string().nullish(),
-  functionCall: z.object({ id: z.string().nullish(), name: z.string(), args: z.record(z.string(), z.unknown()).nullish() }).nullish(),
+  functionCall: z.object({ id: z.string().nullish(), name: z.string(), args: exactObject.nullish() }).nullish(),
   inlineData: z.object({ mimeType: z.string(), data: z.string() }).nullish(),
 });
 

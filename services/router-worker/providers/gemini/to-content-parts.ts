@@ -6,8 +6,8 @@ type ContentPart =
   | { text: string }
   | { inlineData: { mimeType: string; data: string } }
   | { fileData: { fileUri: string; mimeType?: string } }
-  | { functionCall: { id?: string; name: string; args: Record<string, unknown> } }
-  | { functionResponse: { id?: string; name: string; response: Record<string, unknown> } };
+  | { functionCall: { id?: string; name: string; args: object } }
+  | { functionResponse: { id?: string; name: string; response: object } };
 
 type Content = ChatMessage['content'];
 type ContentItem = Exclude<Content, string | null | undefined>[number];

@@ -1,5 +1,5 @@
 import type { ChatMessage } from '#shared/contracts/router/chat-request.ts';
-import { parseExactly } from '../exact-numbers.ts';
+import { isObject, parseExactly } from '../exact-numbers.ts';
 import { LOST_SIGNATURE, signaturesIn } from './signatures.ts';
 import { type RequestPart, toContentParts } from './to-content-parts.ts';
 
@@ -90,7 +90,7 @@ function appendResult(turns: Turn[], { content, tool_call_id: id }: ToolMessage,
 }
 
 /** The API takes objects alone. */
-function responseOf(text: string): Record<string, unknown> {
+function responseOf(text: string): object {
   const value = jsonOf(text);
   return isObject(value) ? value : { output: text };
 }
@@ -138,8 +138,4 @@ function jsonOf(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -11,7 +11,7 @@ import { Citations } from './citations.ts';
 /** Of reasoning in answers: which dialect reads it when it is sent back. */
 export const GEMINI_FORMAT = 'google-gemini-v1';
 
-const ARGUMENTS_PATH: JsonPath = ['"candidates"', null, '"content"', '"parts"', null, '"functionCall"', '"args"'];
+const ARGUMENTS_PATH: JsonPath = ['candidates', null, 'content', 'parts', null, 'functionCall', 'args'];
 /** Of a chunk, and of a list of them. */
 const ARGUMENTS: readonly JsonPath[] = [ARGUMENTS_PATH, [null, ...ARGUMENTS_PATH]];
 

@@ -1,8 +1,8 @@
 import type { Clock } from '#shared/clock.ts';
 import type { Deadlines } from '#shared/deadlines.ts';
 import type { HttpClient, HttpExchange } from '#shared/http/client.ts';
-import { bodyJson } from '#shared/prompts/deferred-messages.ts';
-import { exactJson, withoutMarks } from '../exact-numbers.ts';
+import { bodyJson, deferredIn } from '#shared/prompts/deferred-messages.ts';
+import { exactJson } from '../exact-numbers.ts';
 import { BoundedText } from './bounded-text.ts';
 import type { SilenceGuard } from './silence-guard.ts';
 import { type Refusal, toUnreachable, type Upstream } from './to-error.ts';
@@ -52,8 +52,8 @@ export async function beginExchange({ client, clock, upstream }: JsonSender, req
 
 /** Not async, and separate: the frame of its caller would keep the body's text until the upstream answers. */
 function post(client: HttpClient, { path, headers, body }: JsonRequest): HttpExchange {
-  const json = bodyJson(body);
-  return client.post(path, { headers: { ...OF_ALL, ...headers }, body: typeof json === 'string' ? withoutMarks(json) : json });
+  const json = deferredIn(body) === null ? exactJson(body) : bodyJson(body);
+  return client.post(path, { headers: { ...OF_ALL, ...headers }, body: json });
 }
 
 /** Likewise separate. The time of the signature counts to that of the answer. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { exactObject } from '../exact-numbers.ts';
 
 /** The fields of an upstream's chunk that are read. Vendors omit, add and misname fields: little is required, and null counts as absent. */
 const count = z.number().min(0).transform(Math.round).nullish();
@@ -29,7 +30,7 @@ const content = z.union([z.string(), z.array(piece)]).nullish();
 const toolCall = z.object({
   index: z.number().int().min(0).nullish(),
   id: z.string().nullish(),
-  function: z.object({ name: z.string().nullish(), arguments: z.union([z.string(), z.record(z.string(), z.unknown())]).nullish() }).nullish(),
+  function: z.object({ name: z.string().nullish(), arguments: z.union([z.string(), exactObject]).nullish() }).nullish(),
 });
 
 const tokenLogprob = z.object({ token: z.string(), logprob: z.number(), bytes: z.array(z.number().int()).nullish() });

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
+import { ZodError } from 'zod';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { sseReader } from '#shared/http/sse-reader.ts';
 import { ODD_NUMBERS } from '../conformance/under-test.ts';
@@ -314,6 +315,12 @@ describe('the dialects of upstreams', () => {
     const { parts } = read(`{"choices":[{"index":0.0,"${choice}":{"tool_calls":[${call}]}}],"usage":{"prompt_tokens":5.0,"completion_tokens":5}}`);
     expect(callsIn(parts)).toEqual([['a', 'look', ODD_NUMBERS]]);
     expect(parts.at(-1)).toMatchObject({ usage: { promptTokens: 5 } });
+  });
+
+  it.each(['1.0', '12345678901234567890', '[1.0]'])('refuses arguments that are neither a text nor an object: %s', (given) => {
+    const call = `{"index":0,"id":"a","function":{"name":"look","arguments":${given}}}`;
+    const { parts, reader } = read(`{"choices":[{"index":0,"delta":{"tool_calls":[${call}]}}]}`);
+    expect([parts, reader.broken]).toEqual([[], expect.any(ZodError)]);
   });
 
   it('distinguishes parallel calls that all have index 0', async () => {

@@ -13,7 +13,7 @@ import { isPlainChunk } from './plain-chunk.ts';
 import { toUsage } from './to-usage.ts';
 
 /** Some upstreams send objects in place of their JSON. */
-const ARGUMENTS: readonly JsonPath[] = ['"delta"', '"message"'].map((choice) => ['"choices"', null, choice, '"tool_calls"', null, '"function"', '"arguments"']);
+const ARGUMENTS: readonly JsonPath[] = ['delta', 'message'].map((choice) => ['choices', null, choice, 'tool_calls', null, 'function', 'arguments']);
 const MAX_TOOL_CALLS = 512;
 /** Arguments buffered for a call without a name yet. */
 const MAX_BUFFERED_CHARS = 1024 * 1024;
