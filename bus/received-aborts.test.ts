@@ -79,12 +79,40 @@ describe('ReceivedAborts', () => {
 
   it('says at which gateway a client has resumed a call, which is no abort', () => {
     const seen: string[] = [];
-    deliver('ctl.one', resumptionOf('early'));
     follow('one');
     aborts.follow('one', { onAbort: () => {}, onResumed: (from) => seen.push(from) });
     deliver('ctl.one', resumptionOf('ga'));
     deliver('ctl.two', resumptionOf('ga'));
     expect([seen, aborted]).toEqual([['ga'], []]);
+  });
+
+  it('says first which gateways have a reader of a call that has not begun, by the last notice of each', () => {
+    const seen: unknown[] = [];
+    const [left, resumed] = [
+      (from: string) => deliver('ctl.one', abortOf({ isWithdrawn: false, from })),
+      (from: string) => deliver('ctl.one', resumptionOf(from)),
+    ];
+    left('ga');
+    resumed('gb');
+    resumed('gc');
+    left('gc');
+    left('gd');
+    resumed('gd');
+    deliver('ctl.one', abortOf({ isWithdrawn: true, from: 'ge' }));
+    resumed('ge');
+    aborts.follow('one', { onAbort: (abort) => seen.push(abort), onResumed: (from) => seen.push(from) });
+    expect(seen).toEqual(['gb', 'gd', ...['ga', 'gc'].map((from) => ({ isWithdrawn: false, from })), { isWithdrawn: true, from: 'ge' }]);
+  });
+
+  it('stores resumptions for a minute', () => {
+    const seen: string[] = [];
+    const onResumed = (from: string) => seen.push(from);
+    deliver('ctl.one', resumptionOf('ga'));
+    nowMs += 59_999;
+    aborts.follow('one', { onAbort: () => {}, onResumed })();
+    nowMs += 1;
+    aborts.follow('one', { onAbort: () => {}, onResumed });
+    expect(seen).toEqual(['ga']);
   });
 
   it('stores a bounded number of aborts: the oldest are dropped', () => {

@@ -5,9 +5,9 @@ import { ObjectMap } from '#shared/object-map.ts';
 import type { NoticeBoard } from './bus.ts';
 import { addresses, patternOf } from './subjects.ts';
 
-/** How long an abort of a call that has not begun here is remembered: longer than items normally queue. */
+/** How long an abort or a resumption of a call that has not begun here is remembered: longer than items normally queue. */
 export const RETAIN_MS = 60_000;
-/** Every worker receives the aborts of all others. */
+/** Calls. Every worker receives the notices of all others. */
 const MAX_RETAINED = 10_000;
 
 /**
@@ -26,14 +26,14 @@ export interface Abort {
 
 export interface AbortHandler {
   onAbort(abort: Abort): void;
-  /** @param from the gateway at which a client has resumed the call. Not remembered for calls that have not begun */
+  /** @param from the gateway at which a client has resumed the call */
   onResumed?(from: string): void;
 }
 
-interface RetainedAborts {
+interface Retained {
   untilMs: number;
-  /** By `from`: whether it is withdrawn. */
-  withdrawn: Map<string | null, boolean>;
+  /** The last notice of each gateway, but for a call that it has withdrawn. */
+  byGateway: Map<string | null, 'aborted' | 'withdrawn' | 'resumed'>;
 }
 
 /** Body of an abort. */
@@ -53,7 +53,7 @@ export class ReceivedAborts {
   /** Lists: an item redelivered while its first delivery is ending is the same call twice. */
   readonly #followed = new ObjectMap<readonly AbortHandler[]>();
   /** By call id, oldest first. */
-  readonly #retained = new Map<string, RetainedAborts>();
+  readonly #retained = new Map<string, Retained>();
 
   constructor({ notices, clock }: { notices: NoticeBoard; clock: Clock }) {
     this.#clock = clock;
@@ -63,17 +63,18 @@ export class ReceivedAborts {
       const { data: abort } = abortMessage.safeParse(notice);
       if (abort !== undefined) return this.#onAbort(callId, { isWithdrawn: abort.withdrawn, from: abort.from });
       const { data: resumption } = resumptionMessage.safeParse(notice);
-      if (resumption !== undefined) for (const { onResumed } of this.#followed.get(callId) ?? []) onResumed?.(resumption.from);
+      if (resumption !== undefined) this.#onResumed(callId, resumption.from);
     });
   }
 
-  /** Calls `onAbort` on an abort of the call, at once for those of the last minute. @returns unsubscribes */
+  /** Notifies of aborts and resumptions of the call, at once of those of the last minute: first of the readers that are left. @returns unsubscribes */
   follow(callId: string, handler: AbortHandler): () => void {
     const others = this.#followed.get(callId);
     this.#followed.set(callId, others === undefined ? [handler] : [...others, handler]);
     const retained = this.#retained.get(callId);
     if (retained !== undefined && retained.untilMs > this.#clock.nowMs()) {
-      for (const [from, isWithdrawn] of retained.withdrawn) handler.onAbort({ isWithdrawn, from });
+      for (const [from, last] of retained.byGateway) if (last === 'resumed' && from !== null) handler.onResumed?.(from);
+      for (const [from, last] of retained.byGateway) if (last !== 'resumed') handler.onAbort({ isWithdrawn: last === 'withdrawn', from });
     }
     return () => {
       const left = (this.#followed.get(callId) ?? []).filter((other) => other !== handler);
@@ -88,14 +89,21 @@ export class ReceivedAborts {
 
   #onAbort(callId: string, abort: Abort): void {
     const followers = this.#followed.get(callId);
-    if (followers !== undefined) {
-      for (const { onAbort } of followers) onAbort(abort);
-      return;
-    }
-    const withdrawn = this.#retained.get(callId)?.withdrawn ?? new Map<string | null, boolean>();
-    withdrawn.set(abort.from, abort.isWithdrawn || withdrawn.get(abort.from) === true);
+    if (followers === undefined) this.#retain(callId, abort.from, abort.isWithdrawn ? 'withdrawn' : 'aborted');
+    else for (const { onAbort } of followers) onAbort(abort);
+  }
+
+  #onResumed(callId: string, from: string): void {
+    const followers = this.#followed.get(callId);
+    if (followers === undefined) this.#retain(callId, from, 'resumed');
+    else for (const { onResumed } of followers) onResumed?.(from);
+  }
+
+  #retain(callId: string, from: string | null, notice: 'aborted' | 'withdrawn' | 'resumed'): void {
+    const byGateway: Retained['byGateway'] = this.#retained.get(callId)?.byGateway ?? new Map();
+    if (byGateway.get(from) !== 'withdrawn') byGateway.set(from, notice);
     this.#retained.delete(callId);
-    this.#retained.set(callId, { untilMs: this.#clock.nowMs() + RETAIN_MS, withdrawn });
+    this.#retained.set(callId, { untilMs: this.#clock.nowMs() + RETAIN_MS, byGateway });
     for (const [oldest, { untilMs }] of this.#retained) {
       if (this.#retained.size <= MAX_RETAINED && untilMs > this.#clock.nowMs()) break;
       this.#retained.delete(oldest);

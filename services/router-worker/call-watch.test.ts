@@ -223,6 +223,35 @@ describe('CallWatch', () => {
     });
   });
 
+  describe('of a call whose origin has lost its reader before it begins', () => {
+    const left = (gateway: string) => board.publish('ctl.gen-1', abortOf({ isWithdrawn: false, from: gateway }));
+    const resumed = (gateway: string) => board.publish('ctl.gen-1', resumptionOf(gateway));
+
+    it('goes on for the client that has resumed it elsewhere, and ends when that has left, too', async () => {
+      resumed('gw2');
+      left('gw1');
+      const call = await begin('gen-1');
+      expect(call.cause).toBeNull();
+      left('gw2');
+      expect(call.cause).toBe('cancelled');
+    });
+
+    it('goes on also while it asks who reads it', async () => {
+      left('gw1');
+      resumed('gw2');
+      const begun = begin('gen-1', {}, 60_001);
+      vi.advanceTimersByTime(300);
+      expect((await begun).cause).toBeNull();
+    });
+
+    it('does not begin when the other has left before', async () => {
+      resumed('gw2');
+      left('gw2');
+      left('gw1');
+      expect((await begin('gen-1')).cause).toBe('cancelled');
+    });
+  });
+
   it.each([
     ['waited longer than aborts are remembered', 60_001, () => {}],
     ['was there before this worker', 1, () => {}],

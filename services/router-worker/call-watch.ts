@@ -45,7 +45,6 @@ export class CallWatch {
    * @returns a promise only when interest must be asked for
    */
   follow(call: RouterCall, running: RunningItem, publishedAtMs: number): void | Promise<void> {
-    this.#followAborts(call, running);
     const { callId, reply } = call;
     const followed = {
       callId,
@@ -56,8 +55,14 @@ export class CallWatch {
       sendsHeartbeatNow: this.#hasWaitedLong(publishedAtMs),
     };
     const follow = () => running.onRelease(this.#interest.follow(followed, () => running.end('cancelled')));
-    if (!this.#mayHaveMissedAbort(call, publishedAtMs)) return follow();
-    return this.#interest.hasInterest(followed, REPLY_MS).then((hasInterest) => {
+    // Its aborts are followed once its interest is: readers elsewhere that are remembered count for it.
+    if (!this.#mayHaveMissedAbort(call, publishedAtMs)) {
+      follow();
+      return this.#followAborts(call, running);
+    }
+    const answered = this.#interest.hasInterest(followed, REPLY_MS);
+    this.#followAborts(call, running);
+    return answered.then((hasInterest) => {
       if (hasInterest) follow();
       else running.end('cancelled');
     });
