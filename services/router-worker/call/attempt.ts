@@ -185,10 +185,12 @@ function partHandlerFor(tried: Attempted, { observer, partTransforms }: Attempti
     chars += added;
     textChars += addedText;
     const keptChars = logprobsChars / LOGPROBS_CHARS_PER_CHAR;
-    const isLong = chars + keptChars + answer.hiddenReasoningChars > MAX_ANSWER_CHARS;
+    const shownOrHidden = chars + answer.hiddenReasoningChars;
+    const isLong = shownOrHidden + keptChars > MAX_ANSWER_CHARS;
     if (isLong || textChars + keptChars > maxTextChars) {
       refuse(parts, addedText);
-      throw tooLong(provider, isLong ? MAX_ANSWER_CHARS : maxTextChars, isLong ? '' : ', the most that a stream of this API can have');
+      const [most, why] = isLong ? [MAX_ANSWER_CHARS, ''] : [maxTextChars, ', the most that a stream of this API can have'];
+      throw tooLong(provider, most, shownOrHidden > MAX_ANSWER_CHARS || textChars > maxTextChars ? why : `${why}, counting a third of its log probabilities`);
     }
     for (const part of parts) addPart(answer, part);
     if (added === 0) return;

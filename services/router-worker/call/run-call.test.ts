@@ -328,6 +328,21 @@ describe('an answer that is too long', () => {
     expect(outcome).toMatchObject({ type: 'failed', error: { message: expect.stringContaining('more than 500 characters') }, partial: { text: 'x' } });
   });
 
+  it('is refused in words that name its log probabilities where they decide, and not where its text is too long without them', async () => {
+    const aThird = ', counting a third of its log probabilities';
+    const ofStream = ', the most that a stream of this API can have';
+    const big = say('x'.repeat(9 * 1024 * 1024));
+    for (const [parts, options, message] of [
+      [[saidWith('x', 20)], { maxTextChars: 300, retainsAnswer: false }, `east sent an answer of more than 300 characters${ofStream}${aThird}`],
+      [[saidWith('x', 20), say('x'.repeat(300))], { maxTextChars: 300 }, `east sent an answer of more than 300 characters${ofStream}`],
+      [[saidWith('x'.repeat(9 * 1024 * 1024), 5)], {}, `east sent an answer of more than ${16 * 1024 * 1024} characters${aThird}`],
+      [[big, big, saidWith('x', 20)], {}, `east sent an answer of more than ${16 * 1024 * 1024} characters`],
+    ] as [ProviderPart[], RunOptions, string][]) {
+      const { outcome } = await run({ 'm/a@east': [[parts]] }, options);
+      expect(outcome).toMatchObject({ type: 'failed', error: { message } });
+    }
+  });
+
   it('has them not counted in a stream that passes them on, nor beyond its bound as they are short', async () => {
     const long = saidWith('x'.repeat(9 * 1024 * 1024), 5);
     for (const [part, options] of [
