@@ -150,6 +150,52 @@ describe('a timer that is due when its partition is acquired', () => {
     expect(namesOf(mailbox.dequeue(10))).toEqual([11, 12, 'b']);
   });
 
+  it('is not applied when a command before it disarms it after its release', async () => {
+    const { mailbox, fire, follow, deliver, settled } = acquired();
+    fire('a');
+    fire('b');
+    follow();
+    await settled();
+    await deliver(11, 12);
+    expect(namesOf(mailbox.dequeue(1))).toEqual([11]);
+    mailbox.disarm('a');
+
+    expect(namesOf(mailbox.dequeue(10))).toEqual([12, 'b']);
+    mailbox.disarm('b');
+    expect(mailbox.waiting).toBe(0);
+  });
+
+  it('waits no longer for look-ups that fail once all that the whole log had is delivered', async () => {
+    const { mailbox, fire, follow, deliver } = acquired({ lastOf: async () => Promise.reject(new Error('away')), logEnd: 12 });
+    fire('a');
+    follow();
+    await vi.advanceTimersByTimeAsync(5_000);
+    await deliver(11);
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(namesOf(mailbox.dequeue(10))).toEqual([11]);
+    await deliver(12);
+
+    expect(namesOf(mailbox.dequeue(10))).toEqual([12, 'a']);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('is not released by the look-up of a log that is no more', async () => {
+    const answers: ((sequence: number) => void)[] = [];
+    const { mailbox, fire, follow, restart, deliver, settled } = acquired({ lastOf: () => new Promise((resolve) => answers.push(resolve)) });
+    fire('a');
+    follow();
+    restart();
+    answers[1]?.(3);
+    await settled();
+    answers[0]?.(1);
+    await settled();
+    await deliver(1, 2);
+    expect(namesOf(mailbox.dequeue(10))).toEqual(['restart', 1, 2]);
+    await deliver(3);
+
+    expect(namesOf(mailbox.dequeue(10))).toEqual([3, 'a']);
+  });
+
   it.each(['discard', 'stopReading'] as const)('is dropped when its partition is released (%s)', async (how) => {
     const { mailbox, fire, follow, settled } = acquired();
     fire('a');

@@ -32,6 +32,8 @@ export class HeldTimers {
   #reached: number;
   /** The partition's last command. Null: not known. */
   #untilSequence: number | null = null;
+  /** Of another log another command is the last. */
+  #logs = 0;
   #deliveredAtMs = 0;
   #silence: NodeJS.Timeout | null = null;
 
@@ -76,6 +78,7 @@ export class HeldTimers {
     this.#reached = 0;
     this.#logEnd = Number.POSITIVE_INFINITY;
     this.#untilSequence = null;
+    this.#logs += 1;
     if (this.#silence !== null && this.#log !== null) void this.#findLast(this.#log);
   }
 
@@ -101,9 +104,12 @@ export class HeldTimers {
   /** Never rejects. */
   async #findLast(log: CommandLog): Promise<void> {
     const { signal } = this.#isOver;
-    while (!signal.aborted && this.#untilSequence === null) {
+    const of = this.#logs;
+    while (!signal.aborted && of === this.#logs && this.#untilSequence === null) {
       try {
-        this.#untilSequence = await log.lastOf(this.#options.partition);
+        const last = await log.lastOf(this.#options.partition);
+        if (of !== this.#logs) return;
+        this.#untilSequence = last;
         this.#releaseIfReached();
       } catch {
         await pauseFor(ASK_AGAIN_MS, signal);
@@ -117,7 +123,7 @@ export class HeldTimers {
   }
 
   #releaseIfReached(): void {
-    if (this.#untilSequence !== null && this.#reached >= this.#untilSequence) this.#release();
+    if (this.#reached >= (this.#untilSequence ?? this.#logEnd)) this.#release();
   }
 
   #release(): void {

@@ -31,6 +31,8 @@ export class Mailbox {
   readonly #onEntry: () => void;
   /** The search for lost starts finds waiting ones again. */
   readonly #starts = new Set<string>();
+  /** Keys of the timers among the entries. */
+  readonly #timers = new Set<string>();
   readonly #held: HeldTimers;
   #reader: Subscription | null = null;
   #lastSequence: number;
@@ -45,7 +47,7 @@ export class Mailbox {
       partition: claim.partition,
       cursor: claim.cursor,
       onRelease: (timers) => {
-        for (const { key, command } of timers) this.#push({ kind: 'timer', key, command });
+        for (const timer of timers) this.#pushTimer(timer);
       },
       isReaderWaiting: () => this.#capacityWaiter !== null,
     });
@@ -76,13 +78,16 @@ export class Mailbox {
 
   /** Bounded: a timer fires once each time it is armed. */
   fire(timer: DueTimer): void {
-    if (this.#closed || this.#held.hold(timer)) return;
-    this.#push({ kind: 'timer', key: timer.key, command: timer.command });
+    if (!this.#closed && !this.#held.hold(timer)) this.#pushTimer(timer);
   }
 
-  /** One that is held is applied no more: a command has armed it anew, or disarmed it. */
+  /** One that is held, or waits here, is applied no more: a command has armed it anew, or disarmed it. */
   disarm(key: string): void {
     this.#held.drop(key);
+    if (!this.#timers.delete(key)) return;
+    const at = this.#entries.findIndex((entry) => entry.kind === 'timer' && entry.key === key);
+    this.#entries.splice(at, 1);
+    this.#since.splice(at, 1);
   }
 
   start(command: string): void {
@@ -100,7 +105,10 @@ export class Mailbox {
   dequeue(count: number): Entry[] {
     const dequeued = this.#entries.splice(0, count);
     this.#since.splice(0, count);
-    for (const entry of dequeued) if (entry.kind === 'start') this.#starts.delete(entry.command);
+    for (const entry of dequeued) {
+      if (entry.kind === 'start') this.#starts.delete(entry.command);
+      else if (entry.kind === 'timer') this.#timers.delete(entry.key);
+    }
     if (this.#entries.length < MAX_WAITING) this.#freeCapacity();
     return dequeued;
   }
@@ -120,7 +128,14 @@ export class Mailbox {
     this.#entries.length = 0;
     this.#since.length = 0;
     this.#starts.clear();
+    this.#timers.clear();
     await this.stopReading();
+  }
+
+  #pushTimer({ key, command }: DueTimer): void {
+    if (this.#closed) return;
+    this.#timers.add(key);
+    this.#push({ kind: 'timer', key, command });
   }
 
   #push(content: EntryContent): void {

@@ -2,11 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { actorFields } from '#bus/messages/actor-fields.ts';
 import { COMMAND_VERSION } from '#bus/messages/session.ts';
 import { calledTools, completed, create, post, start } from './commands.ts';
-import { HEADER, isSettled, nextItem, runOf, VERDICT } from './run-helpers.ts';
+import { HEADER, isSettled, nextDelivery, nextItem, report, runOf, VERDICT } from './run-helpers.ts';
 import { eventually, type TestCluster } from './test-cluster.ts';
 
 /** More than a mailbox takes, and a commit, before the reader pauses. */
 const OTHER_COMMANDS = 1_200;
+/** So many are in the mailbox before the first commit, which takes fewer. */
+const DELIVERED_AT_ONCE = 300;
 
 /** Cases of a time without a host, in which a result is stored and then the timer of what it ends comes due. */
 export function takeOverCases(open: () => Promise<TestCluster>): void {
@@ -73,6 +75,26 @@ export function takeOverCases(open: () => Promise<TestCluster>): void {
       expect((await cluster.log('ses_a')).slice(-2)).toMatchObject([{ kind: 'assistant_message' }, { status: 'ready' }]);
     });
 
+    it('a callback that was reported as failed has one next attempt', async () => {
+      const cluster = await open();
+      const host = await cluster.host();
+      const [next, delivery] = [cluster.nextCall(), nextDelivery(cluster)];
+      await cluster.startRun({ id: 'run_1' });
+      await cluster.send(calledTools('ses_run', (await next).callId, VERDICT));
+      const { effectId } = await delivery;
+      await host.stop();
+      await cluster.send({ ...report(effectId, 'failed', 1), retryAfterMs: 60_000 });
+      await sendOthers(cluster, DELIVERED_AT_ONCE);
+      await makeDue(cluster, `${effectId}-overdue`);
+      await cluster.host();
+      await eventually(async () => (await cluster.count('seen', `command_id like 'start-%'`)) === DELIVERED_AT_ONCE);
+      await cluster.send(create('ses_a'));
+      await eventually(async () => (await cluster.count('sessions', `id = 'ses_a'`)) === 1);
+
+      expect(await cluster.rows('select key from timers')).toEqual([{ key: `${effectId}-due` }]);
+      expect(await cluster.count('effects', `kind = 'delivery' and state = 'open'`)).toBe(0);
+    });
+
     it.each(['behind', 'before'] as const)('is applied first when it stands %s many other commands, and the timer changes nothing', async (where) => {
       const cluster = await open();
       const host = await cluster.host();
@@ -82,7 +104,7 @@ export function takeOverCases(open: () => Promise<TestCluster>): void {
       await host.stop();
       const sendResult = () => cluster.send(calledTools('ses_run', callId, VERDICT));
       if (where === 'before') await sendResult();
-      await Promise.all(Array.from({ length: OTHER_COMMANDS }, (_, n) => cluster.send({ ...start('ses_run', `run_${n}x`), commandId: `start-${n}` })));
+      await sendOthers(cluster, OTHER_COMMANDS);
       if (where === 'behind') await sendResult();
       await makeDue(cluster, 'run_1-deadline');
       await cluster.host();
@@ -93,6 +115,11 @@ export function takeOverCases(open: () => Promise<TestCluster>): void {
       if (where === 'before') expect(await cluster.count('seen', `command_id = 'run_1-deadline'`)).toBe(0);
     });
   });
+}
+
+/** In the partition of the run; they change nothing. */
+async function sendOthers(cluster: TestCluster, length: number): Promise<void> {
+  await Promise.all(Array.from({ length }, (_, n) => cluster.send({ ...start('ses_run', `run_${n}x`), commandId: `start-${n}` })));
 }
 
 /** As if the time without a host had been that long. */
