@@ -144,7 +144,7 @@ it('takes no stored refusal of an earlier request for the reply to this one', as
   const { commandReplies, reads } = fixture({ seen: refusalOf(0) });
 
   expect(await commandReplies.send(command('c'), 1)).toBeNull();
-  expect(reads).toEqual(['c']);
+  expect(new Set(reads)).toEqual(new Set(['c']));
 });
 
 it.each([
