@@ -19,6 +19,9 @@ fail() { echo "$1" >&2; exit 1; }
 # The value of a variable of the file; empty when there is none.
 value_of() { sed -n "s/^$1=//p" "$file" | tail -n 1 | tr -d '\n'; }
 
+# The variable of the broker's password for a service.
+password_of() { echo "NATS_PASSWORD_$(echo "$1" | tr 'a-z-' 'A-Z_')"; }
+
 # Single quotes, which node --env-file and systemd both take off.
 line() { printf "%s='%s'\n" "$1" "$2"; }
 
@@ -30,13 +33,16 @@ secrets_of() {
     if [ -n "$value" ]; then line "${name%\?}" "$value"
     else case $entry in *\?) ;; *) fail "$from is missing in $file" ;; esac
     fi
-  done > "$folder/$service.env"
+  done > "$new/$service.env"
 }
 
+# Earlier files are written over, with their owners and modes, when all new ones are there.
 configure() {
   file=${1:?'name the file with the secrets, such as .env'}
   [ -r "$file" ] || fail "$file can't be read"
-  mkdir -p "$folder"
+  new=$folder/new
+  rm -rf "$new" && mkdir -p "$new"
+  trap 'rm -rf "$new"' EXIT
   {
     for name in NATS_URL DATABASE_URL REDIS_URL MANIFEST ROUTER_CONFIG; do
       eval "value=\${$name:-}"
@@ -51,18 +57,21 @@ configure() {
       value=$(value_of "$name")
       [ -z "$value" ] || line "$name" "$value"
     done
-  } > "$folder/all.env"
+  } > "$new/all.env"
   secrets_of router-gateway NATS_PASSWORD=NATS_PASSWORD_ROUTER_GATEWAY HOUSE_SECRET ROUTER_API_KEY SHOP_FRONT_KEY ROUTER_MANAGEMENT_KEY \
     PLATFORM_PUBLIC_KEY PLATFORM_SECRET_KEY
   secrets_of agent-gateway NATS_PASSWORD=NATS_PASSWORD_AGENT_GATEWAY HOUSE_SECRET AGENT_API_KEY ROUTER_API_KEY PLATFORM_PUBLIC_KEY PLATFORM_SECRET_KEY
   secrets_of actor-host NATS_PASSWORD=NATS_PASSWORD_ACTOR_HOST HOUSE_SECRET ROUTER_API_KEY
   secrets_of router-worker NATS_PASSWORD=NATS_PASSWORD_ROUTER_WORKER ROUTER_API_KEY SHOP_FRONT_KEY OPENAI_API_KEY 'SMTP_URL?'
-  # Both roles in one process.
-  secrets_of router NATS_PASSWORD=NATS_PASSWORD_ROUTER HOUSE_SECRET ROUTER_API_KEY SHOP_FRONT_KEY ROUTER_MANAGEMENT_KEY OPENAI_API_KEY \
-    PLATFORM_PUBLIC_KEY PLATFORM_SECRET_KEY 'SMTP_URL?'
-  secrets_of agent NATS_PASSWORD=NATS_PASSWORD_AGENT HOUSE_SECRET AGENT_API_KEY ROUTER_API_KEY
+  # Both roles in one process: only with their users of the broker, which a file of an earlier release lacks.
+  [ -z "$(value_of NATS_PASSWORD_ROUTER)" ] || secrets_of router NATS_PASSWORD=NATS_PASSWORD_ROUTER HOUSE_SECRET ROUTER_API_KEY SHOP_FRONT_KEY \
+    ROUTER_MANAGEMENT_KEY OPENAI_API_KEY PLATFORM_PUBLIC_KEY PLATFORM_SECRET_KEY 'SMTP_URL?'
+  [ -z "$(value_of NATS_PASSWORD_AGENT)" ] || secrets_of agent NATS_PASSWORD=NATS_PASSWORD_AGENT HOUSE_SECRET AGENT_API_KEY ROUTER_API_KEY
   secrets_of effect-worker NATS_PASSWORD=NATS_PASSWORD_EFFECT_WORKER AGENT_API_KEY
   secrets_of operator NATS_PASSWORD=NATS_PASSWORD_OPERATOR HOUSE_SECRET
+  # Those of a password that has gone would have secrets of before.
+  rm -f "$folder/router.env" "$folder/agent.env"
+  cp "$new"/*.env "$folder"
 }
 
 # The files hold, not what the shell exports: a worker gets no HOUSE_SECRET, and no process another one's password of the broker.
@@ -76,7 +85,7 @@ heap_of() { case $1 in router-gateway | router-worker | router) echo --min-semi-
 start() {
   service=$1 port=$2
   [ -r "dist/services/$service/main.js" ] || fail "there is no service $service in dist/: build it, or correct the name"
-  [ -r "$folder/$service.env" ] || fail "$folder/$service.env can't be read: \`configure\` writes it"
+  [ -r "$folder/$service.env" ] || fail "$folder/$service.env can't be read: \`configure\` writes it from a file with $(password_of "$service")"
   ! is_running "$service" "$port" || fail "$service $port runs already, as process $(cat "$folder/$service-$port.pid")"
   own_settings
   MANAGEMENT_PORT=$port PORT=${3:-} nohup node --env-file="$folder/all.env" --env-file="$folder/$service.env" \

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseEnv, promisify } from 'node:util';
@@ -318,17 +318,8 @@ describe('docker-compose.yml', () => {
 
 describe('deploy/processes.sh', () => {
   it('gives each service, also those with both roles, the secrets that the compose file gives it', async () => {
-    const release = await mkdtemp(join(tmpdir(), 'switchyard-processes-'));
-    onTestFinished(() => rm(release, { recursive: true, force: true }));
-    await symlink(join(root, 'deploy'), join(release, 'deploy'));
-    await writeFile(
-      join(release, '.env'),
-      Object.entries(dotEnv)
-        .map(([name, value]) => `${name}=${value}\n`)
-        .join(''),
-    );
-    const given = Object.fromEntries(['NATS_URL', 'DATABASE_URL', 'REDIS_URL', 'MANIFEST', 'ROUTER_CONFIG'].map((name) => [name, name]));
-    await promisify(execFile)('sh', ['deploy/processes.sh', 'configure', '.env'], { cwd: release, env: { PATH: process.env['PATH'], ...given } });
+    const release = await builtRelease(dotEnv);
+    await processes(release, 'configure', '.env');
 
     for (const name of [...ourServices, 'router', 'agent']) {
       const file = parseEnv(await readFile(join(release, 'deployment', `${name}.env`), 'utf8'));
@@ -337,4 +328,57 @@ describe('deploy/processes.sh', () => {
       expect(file, name).toMatchObject(Object.fromEntries(required.map(([variable]) => [variable, environmentOf(name)[variable]])));
     }
   });
+
+  it('takes a file of an earlier release, without the users of both roles, and the start of one names its password', async () => {
+    const { NATS_PASSWORD_ROUTER: _router, NATS_PASSWORD_AGENT: _agent, ...earlier } = dotEnv;
+    const release = await builtRelease(dotEnv);
+    await processes(release, 'configure', '.env');
+    await writeEnvironment(release, earlier);
+    await processes(release, 'configure', '.env');
+
+    const files = ['all', 'operator', ...ourServices].map((name) => `${name}.env`);
+    expect((await readdir(join(release, 'deployment'))).sort()).toEqual(files.sort());
+    await expect(processes(release, 'start', 'router', '9097', '3000')).rejects.toThrow('from a file with NATS_PASSWORD_ROUTER\n');
+    await expect(processes(release, 'start', 'agent', '9098', '8080')).rejects.toThrow('from a file with NATS_PASSWORD_AGENT\n');
+  });
+
+  it('leaves the files as they were when a secret is missing', async () => {
+    const release = await builtRelease(dotEnv);
+    await processes(release, 'configure', '.env');
+    const before = await filesOf(release);
+    await writeEnvironment(release, { ...dotEnv, HOUSE_SECRET: 'another', NATS_PASSWORD_OPERATOR: '' });
+
+    await expect(processes(release, 'configure', '.env')).rejects.toThrow('NATS_PASSWORD_OPERATOR is missing in .env');
+    expect(await filesOf(release)).toEqual(before);
+  });
 });
+
+/** A folder as `processes.sh` finds it, whose programs for both roles are empty. */
+async function builtRelease(environment: Record<string, string>): Promise<string> {
+  const release = await mkdtemp(join(tmpdir(), 'switchyard-processes-'));
+  onTestFinished(() => rm(release, { recursive: true, force: true }));
+  await symlink(join(root, 'deploy'), join(release, 'deploy'));
+  for (const name of ['router', 'agent']) {
+    await mkdir(join(release, 'dist/services', name), { recursive: true });
+    await writeFile(join(release, 'dist/services', name, 'main.js'), '');
+  }
+  await writeEnvironment(release, environment);
+  return release;
+}
+
+async function writeEnvironment(release: string, environment: Record<string, string>): Promise<void> {
+  const lines = Object.entries(environment).map(([name, value]) => `${name}=${value}\n`);
+  await writeFile(join(release, '.env'), lines.join(''));
+}
+
+async function processes(release: string, ...args: string[]): Promise<void> {
+  const given = Object.fromEntries(['NATS_URL', 'DATABASE_URL', 'REDIS_URL', 'MANIFEST', 'ROUTER_CONFIG'].map((name) => [name, name]));
+  await promisify(execFile)('sh', ['deploy/processes.sh', ...args], { cwd: release, env: { PATH: process.env['PATH'], ...given } });
+}
+
+/** Name → text of what `configure` has written. */
+async function filesOf(release: string): Promise<Record<string, string>> {
+  const folder = join(release, 'deployment');
+  const names = await readdir(folder);
+  return Object.fromEntries(await Promise.all(names.map(async (name) => [name, await readFile(join(folder, name), 'utf8')] as const)));
+}
