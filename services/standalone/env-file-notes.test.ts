@@ -24,6 +24,7 @@ it.each([
   ['streaming', `its name ${NO_SETTING}; did you mean STREAMING?`],
   // As a line of a key looks that was pasted without quotes.
   ['MIIEpAIBAAKCAQEA7', `its name ${NO_SETTING}`],
+  ['JBSWY3DPEHPK3PXP', `its name ${NO_SETTING}`],
   [null, 'it is not NAME=value'],
 ])('of a line with %s a start says that it has no effect, and what may be meant', (name, said) => {
   expect(envFileNotes(file('HOST', name), [])).toEqual([`.env, line 2 has no effect: ${said}`]);

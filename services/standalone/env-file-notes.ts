@@ -24,8 +24,8 @@ const known = new Set([...ownSettings, ...settingNames, ...ofDeployment]);
 const WELL_KNOWN =
   /^(?:(?:NODE|OTEL|PG|AWS|NATS_PASSWORD|COMPOSE|DOCKER|SSL_CERT|UV|LC)_?[A-Z]\w*|npm_\w+|(?:HTTPS?|NO|ALL)_PROXY|TZ|LANG|PATH|HOME|TERM|DEBUG|NO_COLOR|FORCE_COLOR)$/;
 
-/** What may be printed of a name. One in other letters may be a line of a key that was pasted without quotes. */
-const PRINTABLE = /^[A-Z][A-Z0-9_]{0,63}$/;
+/** The letters of a name that may be printed. One in others may be a line of a key that was pasted without quotes. */
+const LETTERS_OF_NAMES = /^[A-Z][A-Z0-9_]{0,63}$/;
 
 /** @param text of SWITCHYARD_ENV_LINES; null: no file was read */
 export function envFileOf(text: string | undefined): EnvFile | null {
@@ -66,9 +66,14 @@ function noteOf(path: string, { line, name }: EnvLine): string {
   const place = `${path}, line ${line}`;
   if (name === null) return `${place} has no effect: it is not NAME=value`;
   const meant = meantBy(name);
-  const subject = PRINTABLE.test(name) ? name : 'its name';
+  const subject = isPrintable(name, meant) ? name : 'its name';
   const reason = `${subject} is neither a setting nor named by the agent's configuration or ROUTER_CONFIG`;
   return `${place} has no effect: ${reason}${meant === null ? '' : `; did you mean ${meant}?`}`;
+}
+
+/** Base32 has the letters of a name, but no `_`: `JBSWY3DPEHPK3PXP=` may be the last line of a key. */
+function isPrintable(name: string, meant: string | null): boolean {
+  return LETTERS_OF_NAMES.test(name) && (name.includes('_') || meant !== null);
 }
 
 function meantBy(name: string): string | null {
