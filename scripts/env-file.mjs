@@ -5,7 +5,12 @@ import { ScriptError } from './run-script.mjs';
 /** A quoted value may have several lines. */
 const QUOTES = ['"', "'", '`'];
 
-/** @typedef {{ line: number, name: string | null }} EnvLine counted from 1; null: the line sets nothing */
+/**
+ * @typedef {{ line: number, name: string | null, within?: number }} EnvLine counted from 1; name null: the line sets nothing; within: it looks like
+ * NAME=value, but is part of the quoted value that begins in that line
+ */
+
+const SETTING = /^(?:export\s+)?([A-Za-z_][\w.-]*)\s*=\s*(.*)$/;
 
 /**
  * Adds the settings in `.env` to the environment, which wins, also with empty variables. SWITCHYARD_ENV_FILE may name another file; afterwards it
@@ -39,10 +44,15 @@ function linesOf(text) {
   for (let index = 0; index < all.length; index += 1) {
     const line = (all[index] ?? '').trim();
     if (line === '' || line.startsWith('#')) continue;
-    const [, name = null, value = ''] = /^(?:export\s+)?([A-Za-z_][\w.-]*)\s*=\s*(.*)$/.exec(line) ?? [];
+    const [, name = null, value = ''] = SETTING.exec(line) ?? [];
     lines.push({ line: index + 1, name });
-    if (name === null) all[index] = '';
-    else index = lastLineOf(value, all, index);
+    if (name === null) {
+      all[index] = '';
+      continue;
+    }
+    const last = lastLineOf(value, all, index);
+    lines.push(...settingsWithin(all, index, last));
+    index = last;
   }
   return { lines, readable: all.join('\n') };
 }
@@ -53,6 +63,19 @@ function lastLineOf(value, all, index) {
   if (!QUOTES.includes(quote) || value.includes(quote, 1)) return index;
   const last = all.findIndex((line, at) => at > index && line.includes(quote));
   return last < 0 ? index : last;
+}
+
+/**
+ * What looks like a setting in a value of several lines, as behind a quote that is not closed. `abc==` is none: keys in PEM end so.
+ *
+ * @param {string[]} all @param {number} first @param {number} last indexes of the value's lines
+ * @returns {EnvLine[]}
+ */
+function settingsWithin(all, first, last) {
+  return all.slice(first + 1, last + 1).flatMap((text, index) => {
+    const [, name, value = ''] = SETTING.exec(text.trim()) ?? [];
+    return name !== undefined && /[^\s='"`]/.test(value) ? [{ line: first + index + 2, name, within: first + 1 }] : [];
+  });
 }
 
 /** @param {string} path */

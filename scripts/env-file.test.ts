@@ -56,6 +56,21 @@ it('passes over a line that sets nothing, which costs no other line its effect, 
   ]);
 });
 
+it('hands on what looks like a setting behind a quote that is not closed, and no line of a key', () => {
+  writeFileSync(path, 'OPENAI_API_KEY="sk\nexport AGENT_API_KEY=s\n# HOST=x\nMIIEpA==\nROUTER_PORT="3001"\nSTREAMING=true\n');
+  const environment: NodeJS.ProcessEnv = { SWITCHYARD_ENV_FILE: path };
+  readEnvFile(environment);
+
+  const { SWITCHYARD_ENV_FILE, SWITCHYARD_ENV_LINES: lines = '', ...others } = environment;
+  expect(others).toEqual({ OPENAI_API_KEY: expect.stringMatching(/^sk\n[\s\S]*ROUTER_PORT=$/), STREAMING: 'true' });
+  expect(JSON.parse(lines).lines).toEqual([
+    { line: 1, name: 'OPENAI_API_KEY' },
+    { line: 2, name: 'AGENT_API_KEY', within: 1 },
+    { line: 5, name: 'ROUTER_PORT', within: 1 },
+    { line: 6, name: 'STREAMING' },
+  ]);
+});
+
 it('reads what the recipe of docker-compose.yml writes, in which no upstream is set', () => {
   // The recipe fills what is empty, and leaves OPENAI_API_KEY=none.
   const sample = readFileSync(new URL('../deploy/.env.example', import.meta.url), 'utf8');

@@ -58,6 +58,18 @@ it('a file whose names are all misspelt is no source of settings', () => {
   expect([hasSettings(file('ROUTER_PROT', null)), hasSettings(file('ROUTER_PROT', 'HOST')), hasSettings(null)]).toEqual([false, true, false]);
 });
 
+it('a setting inside a value of several lines is named with the line whose quote is not closed, and nothing else of such a value', () => {
+  const within = 1;
+  const lines = ['AGENT_API_KEY', 'SHOP_KEY', 'ROUTER_PROT', 'TERM', 'MIIEpAIBAAKCAQEA7'].map((name, index) => ({ line: index + 2, name, within }));
+  const unclosed = { path: '.env', lines: [{ line: 1, name: 'OPENAI_API_KEY' }, ...lines] };
+  const noteOf = (line: number, name: string) =>
+    `.env, line ${line} has no effect: ${name} is part of the quoted value that begins in line 1; is a quote missing there?`;
+
+  expect(envFileNotes(unclosed, ['${SHOP_KEY}'])).toEqual([noteOf(2, 'AGENT_API_KEY'), noteOf(3, 'SHOP_KEY')]);
+  expect(misspeltSettings(unclosed)).toEqual([noteOf(2, 'AGENT_API_KEY')]);
+  expect(hasSettings({ path: '.env', lines })).toBe(false);
+});
+
 it('the text at a start has these notes, without a value', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'switchyard-env-file-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));

@@ -4,9 +4,10 @@ import { GENERATED_KEYS } from './keys.ts';
 import { nearName } from './near-name.ts';
 
 /** What scripts/env-file.mjs has read, without the values. */
-const envFile = z.object({ path: z.string(), lines: z.array(z.object({ line: z.number(), name: z.string().nullable() })) });
+const envLine = z.object({ line: z.number(), name: z.string().nullable(), within: z.number().optional() });
+const envFile = z.object({ path: z.string(), lines: z.array(envLine) });
 export type EnvFile = z.infer<typeof envFile>;
-type EnvLine = EnvFile['lines'][number];
+type EnvLine = z.infer<typeof envLine>;
 
 /** A file that is something else has many lines that set nothing. */
 const MAX_NOTES = 10;
@@ -34,7 +35,7 @@ export function envFileOf(text: string | undefined): EnvFile | null {
 
 /** Whether a line of the file is a setting. */
 export function hasSettings(file: EnvFile | null): boolean {
-  return file?.lines.some(({ name }) => name !== null && isKnown(name)) === true;
+  return file?.lines.some(({ name, within }) => within === undefined && name !== null && isKnown(name)) === true;
 }
 
 /**
@@ -44,7 +45,7 @@ export function hasSettings(file: EnvFile | null): boolean {
 export function envFileNotes(file: EnvFile | null, texts: readonly string[]): string[] {
   if (file === null) return [];
   const named = new Set(texts.flatMap((text) => [...text.matchAll(/\$\{([A-Z_][A-Z0-9_]*)\}/g)].map(([, name]) => name)));
-  const notes = file.lines.filter(({ name }) => name === null || !(isKnown(name) || named.has(name))).map((line) => noteOf(file.path, line));
+  const notes = file.lines.filter((line) => isWithoutEffect(line, named)).map((line) => noteOf(file.path, line));
   const more = notes.length - MAX_NOTES;
   return more > 0 ? [...notes.slice(0, MAX_NOTES), `${file.path}: ${more} more lines without effect`] : notes;
 }
@@ -53,18 +54,28 @@ export function envFileNotes(file: EnvFile | null, texts: readonly string[]): st
 export function misspeltSettings(file: EnvFile | null): string[] {
   if (file === null) return [];
   return file.lines
-    .filter(({ name }) => name === null || (!isKnown(name) && meantBy(name) !== null))
+    .filter((line) => isWithoutEffect(line) && (line.name === null || line.within !== undefined || meantBy(line.name) !== null))
     .map((line) => noteOf(file.path, line))
     .slice(0, MAX_NOTES);
+}
+
+/**
+ * In a value of several lines only what would be a setting outside of it counts.
+ * @param named variables that the configuration names
+ */
+function isWithoutEffect({ name, within }: EnvLine, named: ReadonlySet<string | undefined> = new Set()): boolean {
+  if (name === null) return true;
+  return within === undefined ? !(isKnown(name) || named.has(name)) : known.has(name) || named.has(name);
 }
 
 function isKnown(name: string): boolean {
   return known.has(name) || WELL_KNOWN.test(name) || WELL_KNOWN.test(name.toUpperCase());
 }
 
-function noteOf(path: string, { line, name }: EnvLine): string {
+function noteOf(path: string, { line, name, within }: EnvLine): string {
   const place = `${path}, line ${line}`;
   if (name === null) return `${place} has no effect: it is not NAME=value`;
+  if (within !== undefined) return `${place} has no effect: ${name} is part of the quoted value that begins in line ${within}; is a quote missing there?`;
   const meant = meantBy(name);
   const subject = isPrintable(name, meant) ? name : 'its name';
   const reason = `${subject} is neither a setting nor named by the agent's configuration or ROUTER_CONFIG`;
