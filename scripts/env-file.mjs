@@ -5,6 +5,9 @@ import { ScriptError } from './run-script.mjs';
 /** A quoted value may have several lines. */
 const QUOTES = ['"', "'", '`'];
 
+/** Of the lines in SWITCHYARD_ENV_LINES, in characters: no process starts with a variable of more than 128 KiB (Linux) or 32 KiB (Windows). */
+const MAX_LENGTH = 16 * 1024;
+
 /**
  * @typedef {{ line: number, name: string | null, within?: number }} EnvLine counted from 1; name null: the line sets nothing; within: it looks like
  * NAME=value, but is part of the quoted value that begins in that line
@@ -15,7 +18,7 @@ const SETTING = /^(?:export\s+)?([A-Za-z_][\w.-]*)\s*=\s*(.*)$/;
 /**
  * Adds the settings in `.env` to the environment, which wins, also with empty variables. SWITCHYARD_ENV_FILE may name another file; afterwards it
  * names the file that settings were taken from, and is unset without any. SWITCHYARD_ENV_LINES has the lines of the file for notes at the start, as JSON
- * `{path, lines: EnvLine[]}` without values.
+ * `{path, lines: EnvLine[], unlisted?: number}` without values; unlisted: how many more there are, in a file that is hardly one of settings.
  *
  * @param {NodeJS.ProcessEnv} environment
  * @throws {ScriptError} when the file exists and can't be read
@@ -28,7 +31,17 @@ export function readEnvFile(environment) {
   const given = Object.entries(util.parseEnv(readable)).filter(([name]) => environment[name] === undefined);
   for (const [name, value] of given) environment[name] = value;
   if (given.length > 0) environment.SWITCHYARD_ENV_FILE = path;
-  if (lines.length > 0) environment.SWITCHYARD_ENV_LINES = JSON.stringify({ path, lines });
+  if (lines.length > 0) environment.SWITCHYARD_ENV_LINES = JSON.stringify({ path, ...listed(lines) });
+}
+
+/** @param {EnvLine[]} lines */
+function listed(lines) {
+  let length = 0;
+  const end = lines.findIndex((line) => {
+    length += JSON.stringify(line).length;
+    return length > MAX_LENGTH;
+  });
+  return end < 0 ? { lines } : { lines: lines.slice(0, end), unlisted: lines.length - end };
 }
 
 /**

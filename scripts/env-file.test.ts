@@ -71,6 +71,23 @@ it('hands on what looks like a setting behind a quote that is not closed, and no
   ]);
 });
 
+it.each<[string, string]>([
+  ['of many lines', `LOG_LEVEL=warn\n${'not a setting\n'.repeat(6_000)}STREAMING=true\n`],
+  ['with a long name', `LOG_LEVEL=warn\n${'N'.repeat(40_000)}=\nSTREAMING=true\n`],
+])('hands on no more than a process can be started with, and the count of the others, of a file %s', (_, text) => {
+  writeFileSync(path, text);
+  const environment: NodeJS.ProcessEnv = { SWITCHYARD_ENV_FILE: path };
+  readEnvFile(environment);
+
+  expect(environment).toMatchObject({ LOG_LEVEL: 'warn', STREAMING: 'true' });
+  const { SWITCHYARD_ENV_LINES: lines = '' } = environment;
+  expect(lines.length).toBeLessThan(32_000);
+  const handedOn = JSON.parse(lines);
+  expect(handedOn.lines[0]).toEqual({ line: 1, name: 'LOG_LEVEL' });
+  expect(handedOn.lines.length + handedOn.unlisted).toBe(text.split('\n').length - 1);
+  expect(envFileNotes(parseConfig(environment).envFileLines, []).at(-1)).toBe(`${path}: ${handedOn.unlisted} more lines were not checked for their effect`);
+});
+
 it('reads what the recipe of docker-compose.yml writes, in which no upstream is set', () => {
   // The recipe fills what is empty, and leaves OPENAI_API_KEY=none.
   const sample = readFileSync(new URL('../deploy/.env.example', import.meta.url), 'utf8');

@@ -5,7 +5,7 @@ import { nearName } from './near-name.ts';
 
 /** What scripts/env-file.mjs has read, without the values. */
 const envLine = z.object({ line: z.number(), name: z.string().nullable(), within: z.number().optional() });
-const envFile = z.object({ path: z.string(), lines: z.array(envLine) });
+const envFile = z.object({ path: z.string(), lines: z.array(envLine), unlisted: z.number().optional() });
 export type EnvFile = z.infer<typeof envFile>;
 type EnvLine = z.infer<typeof envLine>;
 
@@ -47,7 +47,11 @@ export function envFileNotes(file: EnvFile | null, texts: readonly string[]): st
   const named = new Set(texts.flatMap((text) => [...text.matchAll(/\$\{([A-Z_][A-Z0-9_]*)\}/g)].map(([, name]) => name)));
   const notes = file.lines.filter((line) => isWithoutEffect(line, named)).map((line) => noteOf(file.path, line));
   const more = notes.length - MAX_NOTES;
-  return more > 0 ? [...notes.slice(0, MAX_NOTES), `${file.path}: ${more} more lines without effect`] : notes;
+  return [
+    ...notes.slice(0, MAX_NOTES),
+    ...(more > 0 ? [`${file.path}: ${more} more lines without effect`] : []),
+    ...(file.unlisted === undefined ? [] : [`${file.path}: ${file.unlisted} more lines were not checked for their effect`]),
+  ];
 }
 
 /** For a start that has failed, before the configuration is known: the lines that seem to be misspelt settings. */
