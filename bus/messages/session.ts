@@ -342,13 +342,20 @@ export function replyEventId(callId: string): string {
 }
 
 /**
- * A command's value, or its refusal; stored with the processed command. `sequence`: of a transient refusal, the position of the command in the log, which says
- * to which of several requests it belongs. Hosts of earlier releases don't say it.
+ * A command's value, or its refusal; stored with the processed command. `sequence` and `storedAtMs`: of a transient refusal, the position of the command in the
+ * log and the log's time of it, which say to which of several copies it belongs. Hosts of earlier releases don't say them.
  */
-export type CommandReply = { ok: true; value: Record<string, unknown> } | { ok: false; code: ErrorCode; message: string; sequence?: number | undefined };
+export type CommandReply = { ok: true; value: Record<string, unknown> } | CommandRefusal;
+export interface CommandRefusal {
+  ok: false;
+  code: ErrorCode;
+  message: string;
+  sequence?: number | undefined;
+  storedAtMs?: number | undefined;
+}
 
 /** Refused for the moment: the same command is applied when it is sent again. Any other reply is final. */
-export function isTransientRefusal(reply: CommandReply): boolean {
+export function isTransientRefusal(reply: CommandReply): reply is CommandRefusal {
   return !reply.ok && reply.code === 'service.overloaded';
 }
 

@@ -1,4 +1,4 @@
-import type { CommandReply, SessionCommand } from '#bus/messages/session.ts';
+import type { CommandRefusal, CommandReply, SessionCommand } from '#bus/messages/session.ts';
 import { COMMAND_VERSION, changesLog, isTransientRefusal, sessionCommand } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { fingerprintOf } from '#bus/position-fingerprint.ts';
@@ -104,14 +104,25 @@ export function planBatch(batch: readonly Parsed[], repeats: Repeats, input: Pla
     const key = processedKeyOf(command);
     const stored = repeats.has(key) ? { reply: repeats.get(key) ?? null } : undefined;
     const earlier = plan.processed.get(key) ?? stored;
-    if (earlier === undefined || isRefusedForNow(earlier)) apply(plan, parsed, command, { ...input, isReplaced: stored !== undefined });
+    const refusal = earlier === undefined ? null : transientRefusalIn(earlier);
+    if (refusal !== null && isReadAgain(entry, refusal)) continue;
+    if (earlier === undefined || refusal !== null) apply(plan, parsed, command, { ...input, isReplaced: stored !== undefined });
     else addReply(plan, entry.claim.partition, command, earlier.reply, true);
   }
   return plan;
 }
 
-function isRefusedForNow({ reply }: { reply: CommandReply | null }): boolean {
-  return reply !== null && isTransientRefusal(reply);
+function transientRefusalIn({ reply }: { reply: CommandReply | null }): CommandRefusal | null {
+  return reply !== null && isTransientRefusal(reply) ? reply : null;
+}
+
+/**
+ * The copy that was refused, or an earlier one, from a log that is read again: its sender has the refusal or reads it, and publishing it could answer a request whose
+ * own copy is applied next. Both are compared: a new log counts from 1, and the clocks of two brokers differ.
+ */
+function isReadAgain(entry: Entry, { sequence, storedAtMs }: CommandRefusal): boolean {
+  if (entry.kind !== 'command' || sequence === undefined || storedAtMs === undefined) return false;
+  return entry.stored.sequence <= sequence && entry.stored.storedAtMs <= storedAtMs;
 }
 
 /** For a command that can't be stored: a dead letter, and the failure of its turn or run. */
@@ -155,7 +166,7 @@ function apply(plan: CommitPlan, parsed: Parsed, command: SessionCommand, input:
   const { sessionId, commandId } = command;
   let reply: CommandReply | null;
   try {
-    reply = withSequence(applyCommand(scopeOf(plan, partition, command, input)), parsed.entry);
+    reply = withPosition(applyCommand(scopeOf(plan, partition, command, input)), parsed.entry);
   } catch (error) {
     input.log.error(
       { err: error, session_id: sessionId, command_id: commandId, trace_id: traceIdIn(command.traceparent), command: command.type },
@@ -170,9 +181,10 @@ function apply(plan: CommitPlan, parsed: Parsed, command: SessionCommand, input:
   addReply(plan, partition, command, reply, false);
 }
 
-function withSequence(reply: CommandReply | null, entry: Entry): CommandReply | null {
-  if (entry.kind !== 'command' || reply === null || reply.ok || !isTransientRefusal(reply)) return reply;
-  return { ...reply, sequence: entry.stored.sequence };
+function withPosition(reply: CommandReply | null, entry: Entry): CommandReply | null {
+  if (entry.kind !== 'command' || reply === null || !isTransientRefusal(reply)) return reply;
+  const { sequence, storedAtMs } = entry.stored;
+  return { ...reply, sequence, storedAtMs };
 }
 
 function failActorOf(plan: CommitPlan, partition: number, command: SessionCommand, input: PlanInput): void {

@@ -6,6 +6,26 @@ import { completed, create, greetingBundle, post } from './commands.ts';
 import { storeFirstVersion } from './first-version.ts';
 import { eventually, type TestCluster } from './test-cluster.ts';
 
+/** Two copies of a message, both refused since 32 messages of its session are being checked. */
+async function refusedMessage(open: () => Promise<TestCluster>) {
+  const cluster = await open();
+  const checked = (text: string): CommandOf<'message.post'> => ({ ...post('ses_a', text), v: COMMAND_VERSION, moderation: 'auto', triggersTurn: false });
+  const late = checked('late');
+  await cluster.send(create('ses_a'));
+  for (let n = 0; n < 32; n += 1) await cluster.send(checked(`message ${n}`));
+  await cluster.send(late, 'first');
+  await cluster.send(late, 'second');
+  const host = await cluster.host();
+  await eventually(() => cluster.replies.length === 35);
+  expect(cluster.replies.at(-1)?.answer).toMatchObject({ ok: false, code: 'service.overloaded' });
+  const lateEvents = async () => (await cluster.log('ses_a')).filter((event) => event.kind === 'user_message' && event.text === 'late');
+  const endOneCheck = async () => {
+    const [check] = await cluster.rows<{ id: string }>(`select id from effects where kind = 'moderation' limit 1`);
+    await cluster.send({ ...completed('ses_a', check?.id ?? '', ''), actorId: check?.id ?? '' });
+  };
+  return { cluster, late, lateEvents, host, endOneCheck };
+}
+
 /** Cases of one host and its sessions' commands, for any driver. */
 export function commandCases(open: () => Promise<TestCluster>): void {
   describe('the actor host', () => {
@@ -76,6 +96,37 @@ export function commandCases(open: () => Promise<TestCluster>): void {
       expect(repeat).toEqual({ ...accepted, repeat: true });
       expect(await stored()).toEqual([accepted?.answer]);
       expect((await cluster.log('ses_a')).filter((event) => event.kind === 'user_message' && event.text === 'late')).toHaveLength(1);
+    });
+
+    it('DESIGN 9: a message that was refused for the moment stays refused when the log is read again, and is posted when it is sent again', async () => {
+      const { cluster, late, lateEvents, host, endOneCheck } = await refusedMessage(open);
+      const position = () => cluster.rows('select cursor, cursor_msg from parts where p = $1', [partitionOf('ses_a')]);
+      await endOneCheck();
+      await eventually(async () => (await cluster.count('effects', `kind = 'moderation' and state = 'open'`)) === 31);
+      await host.stop();
+      const readTo = await position();
+
+      // As after a roll-back of the log: another command stands at the position.
+      await cluster.rows(`update parts set cursor_msg = 'other' where p = $1`, [partitionOf('ses_a')]);
+      await cluster.host();
+      await eventually(async () => JSON.stringify(await position()) === JSON.stringify(readTo));
+      expect(await lateEvents()).toEqual([]);
+      expect(cluster.replies.filter(({ commandId, repeat }) => commandId === late.commandId && repeat)).toEqual([]);
+
+      await cluster.send(late, 'third');
+      await eventually(async () => (await lateEvents()).length === 1);
+      await eventually(() => cluster.replies.at(-1)?.commandId === late.commandId);
+      expect(cluster.replies.at(-1)).toMatchObject({ repeat: false, answer: { ok: true } });
+    });
+
+    it('DESIGN 9: a message that was refused for the moment is posted when it is sent again on a new log, though its sequence is lower there', async () => {
+      const { cluster, late, lateEvents, host, endOneCheck } = await refusedMessage(open);
+      await host.stop();
+      await cluster.loseBus();
+      await endOneCheck();
+      expect((await cluster.send(late, 'third')).sequence).toBeLessThan(34);
+      await cluster.host();
+      await eventually(async () => (await lateEvents()).length === 1);
     });
 
     it('greets with its macros expanded, once', async () => {
