@@ -117,8 +117,8 @@ function transientRefusalIn({ reply }: { reply: CommandReply | null }): CommandR
 }
 
 /**
- * The copy that was refused, or an earlier one, from a log that is read again: its sender has the refusal or reads it, and publishing it could answer a request whose
- * own copy is applied next. Both are compared: a new log counts from 1, and the clocks of two brokers differ.
+ * The copy that was refused, or an earlier one, from a log that is read again. Its sender has the refusal or reads it; published, it could answer a request
+ * whose own copy is applied next. Both are compared: a new log counts from 1, and the clocks of two brokers differ.
  */
 function isReadAgain(entry: Entry, { sequence, storedAtMs }: CommandRefusal): boolean {
   if (entry.kind !== 'command' || sequence === undefined || storedAtMs === undefined) return false;
