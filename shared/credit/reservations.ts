@@ -302,7 +302,10 @@ export class Reservations {
 
   #refusal(): SwitchyardError {
     this.#deps.metrics.add('reservations', { outcome: 'refused' });
-    return new SwitchyardError('router.payment_required', 'The credit of this API key does not suffice for the most that the request may cost: allow it fewer tokens of output, or raise the limit of the key');
+    return new SwitchyardError(
+      'router.payment_required',
+      'The credit of this API key does not suffice for the most that the request may cost: allow it fewer tokens of output, or raise the limit of the key',
+    );
   }
 
   #unavailable(cause: unknown): SwitchyardError {
