@@ -44,8 +44,8 @@ export const plantedFaults: readonly PlantedFault[] = [
     caughtAt: 185,
     patch: {
       file: 'actors/runtime/apply/mailbox.ts',
-      find: 'if (this.#closed || this.#held.hold(timer)) return;',
-      replace: 'if (this.#closed) return;',
+      find: 'if (!this.#closed && !this.#held.hold(timer))',
+      replace: 'if (!this.#closed)',
     },
   },
   {
