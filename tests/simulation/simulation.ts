@@ -14,6 +14,7 @@ import { ModelCluster } from './cluster/model-cluster.ts';
 import { comparingBundle, comparingEvaluations, engineBundle } from './engine-bundle.ts';
 import { Environment, TOOLS } from './environment.ts';
 import { EventWatch } from './event-rules.ts';
+import { comparesVectors, hasEngine, hasEventWebhook, isCluster } from './features-of-seed.ts';
 import { Gateway } from './gateway.ts';
 import { ModelBroker } from './model-broker.ts';
 import { type BusOptions, openModelBus } from './model-bus.ts';
@@ -381,26 +382,6 @@ export class Simulation {
     this.#numbers += 1;
     return `${what}-${this.#numbers}`;
   }
-}
-
-/** Of some schedules: publishes are those of the driver, and go to three servers. */
-function isCluster(seed: number): boolean {
-  return seed % 5 === 3;
-}
-
-/** Of some schedules: the events of all sessions are posted. */
-function hasEventWebhook(seed: number): boolean {
-  return seed % 4 === 0;
-}
-
-/** Of every second schedule of each half: one of the agents has policies, a routine and tools. */
-function hasEngine(seed: number): boolean {
-  return Math.floor(seed / 2) % 2 === 0;
-}
-
-/** Of some of those: vectors choose the terms of its prompts. */
-function comparesVectors(seed: number): boolean {
-  return seed % 11 === 3 || seed % 11 === 10;
 }
 
 function databaseLost(): Error {

@@ -6,7 +6,7 @@ import { completed, create, greetingBundle, post } from './commands.ts';
 import { storeFirstVersion } from './first-version.ts';
 import { eventually, type TestCluster } from './test-cluster.ts';
 
-/** Two copies of a message, both refused since 32 messages of its session are being checked. */
+/** Two copies of a message in one batch, both refused since 32 messages of its session are being checked. */
 async function refusedMessage(open: () => Promise<TestCluster>) {
   const cluster = await open();
   const checked = (text: string): CommandOf<'message.post'> => ({ ...post('ses_a', text), v: COMMAND_VERSION, moderation: 'auto', triggersTurn: false });
@@ -65,16 +65,7 @@ export function commandCases(open: () => Promise<TestCluster>): void {
     });
 
     it('DESIGN 9: a message that was refused because too many are being checked is in the log once when it is sent again afterwards', async () => {
-      const cluster = await open();
-      const checked = (text: string): CommandOf<'message.post'> => ({ ...post('ses_a', text), v: COMMAND_VERSION, moderation: 'auto', triggersTurn: false });
-      const late = checked('late');
-      await cluster.send(create('ses_a'));
-      for (let n = 0; n < 32; n += 1) await cluster.send(checked(`message ${n}`));
-      // In one batch, and in one of its own.
-      await cluster.send(late, 'first');
-      await cluster.send(late, 'second');
-      await cluster.host();
-      await eventually(() => cluster.replies.length === 35);
+      const { cluster, late, lateEvents, endOneCheck } = await refusedMessage(open);
       const { sequence } = await cluster.send(late, 'third');
       await eventually(() => cluster.replies.length === 36);
       const refused = { repeat: false, answer: { ok: false, code: 'service.overloaded' } };
@@ -84,8 +75,7 @@ export function commandCases(open: () => Promise<TestCluster>): void {
         (await cluster.rows<{ answer: object }>(`select answer from seen where command_id = $1`, [late.commandId])).map(({ answer }) => answer);
       expect(await stored()).toEqual([cluster.replies.at(-1)?.answer]);
 
-      const [check] = await cluster.rows<{ id: string }>(`select id from effects where kind = 'moderation' limit 1`);
-      await cluster.send({ ...completed('ses_a', check?.id ?? '', ''), actorId: check?.id ?? '' });
+      await endOneCheck();
       await eventually(async () => (await cluster.count('effects', `kind = 'moderation' and state = 'open'`)) === 31);
       await cluster.send(late, 'fourth');
       await cluster.send(late, 'fifth');
@@ -95,7 +85,7 @@ export function commandCases(open: () => Promise<TestCluster>): void {
       expect(accepted).toMatchObject({ repeat: false, answer: { ok: true } });
       expect(repeat).toEqual({ ...accepted, repeat: true });
       expect(await stored()).toEqual([accepted?.answer]);
-      expect((await cluster.log('ses_a')).filter((event) => event.kind === 'user_message' && event.text === 'late')).toHaveLength(1);
+      expect(await lateEvents()).toHaveLength(1);
     });
 
     it('DESIGN 9: a message that was refused for the moment stays refused when the log is read again, and is posted when it is sent again', async () => {
