@@ -62,6 +62,7 @@ export const operations: Readonly<Record<string, Operation>> = {
 
   'POST /api/v1/chat/completions': modelCall('Completes a chat; stream=true: as events', chatCompletionAnswer),
   'POST /api/v1/responses': modelCall('The same in the second dialect: items in place of messages', responseAnswer),
+  'POST /api/alpha/responses': modelCall('The same as POST /api/v1/responses', responseAnswer),
   'POST /api/v1/embeddings': { ...modelCall('Vectors of texts', embeddingsAnswer), answers: { 200: json(embeddingsAnswer) } },
   'GET /api/v1/generations/{generation_id}/stream': {
     summary: 'The stream of a call that runs, or has ended lately, from Last-Event-ID on',

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import type { z } from 'zod';
 import { chatCompletionAnswer, embeddingsAnswer, responseAnswer } from '#shared/contracts/router/answers.ts';
+import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { strict } from '#shared/http-server/test-support/check-answers.ts';
 import { addPart, emptyAnswer } from '#shared/surfaces/answer.ts';
@@ -36,4 +37,23 @@ it.each<[string, z.ZodType, ProviderPart[]]>([
   // Vectors come whole or not at all.
   const bodies = [surface.wholeBody(answer, head, usage), ...(name === 'embeddings' ? [] : [surface.wholeBody(answer, head, usage, error)])];
   for (const body of bodies) expect(strict(schema).safeParse(JSON.parse(body)).error?.message).toBeUndefined();
+});
+
+it.each<[string, Partial<ChatRequest>]>([
+  ['a schema', { response_format: { type: 'json_schema', json_schema: { name: 'a', description: 'b', schema: {}, strict: true } }, verbosity: 'low' }],
+  ['JSON', { response_format: { type: 'json_object' }, tool_choice: 'required', parallel_tool_calls: false, temperature: 0.5, top_logprobs: 2 }],
+  ['a grammar', { response_format: { type: 'grammar', grammar: 'g' }, reasoning: { effort: 'low', summary: 'auto' }, max_tokens: 3, user: 'u' }],
+  [
+    'a function',
+    {
+      tools: [{ type: 'function', function: { name: 'find', description: 'Finds', parameters: {}, strict: false } }],
+      tool_choice: { type: 'function', function: { name: 'find' } },
+      metadata: { a: 'b' },
+    },
+  ],
+])('a response repeats what its request stated, as published: %s', (_, stated) => {
+  const answer = emptyAnswer();
+  for (const part of parts) addPart(answer, { ...part });
+  const body = surfaces.get('responses')?.wholeBody(answer, { ...head, request: { messages: [], ...stated } }, usage) ?? expect.fail('no such surface');
+  expect(strict(responseAnswer).safeParse(JSON.parse(body)).error?.message).toBeUndefined();
 });

@@ -29,7 +29,7 @@ export const routerApi: PublishedApi<Access> = {
 
 /** Without the second prefix, and the addresses that only refuse. Ids of models have slashes. */
 export function publishedPath(url: string): string | null {
-  if (url === '*' || url.startsWith('/v1/') || url.startsWith('/api/alpha/')) return null;
+  if (url === '*' || url.startsWith('/v1/')) return null;
   return url.replace(/:(\w+)/g, '{$1}').replace('*', '{path}');
 }
 

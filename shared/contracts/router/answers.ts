@@ -3,7 +3,7 @@ import type { ChatCompletion, RouterErrorBody, Usage } from './chat-completion.t
 import type { EmbeddingList } from './embedding-list.ts';
 import type { EndpointEntry, EndpointList, ModelEndpoints, PercentileEntry } from './model-endpoints.ts';
 import type { ModelEntry, ModelList, ModelPricing, ProviderList } from './model-list.ts';
-import type { ResponseObject, ResponseUsage } from './response-object.ts';
+import type { ResponseObject, ResponseUsage, StatedFormat } from './response-object.ts';
 
 /** What the router's API answers with, as published in `/openapi.json` and `schemas/`. Readers ignore fields that they do not know. */
 
@@ -92,8 +92,46 @@ const responseUsage = z.object({
   cost_details: z.object({ upstream_inference_cost: z.null(), upstream_inference_input_cost: usd, upstream_inference_output_cost: usd }).exactOptional(),
 }) satisfies z.ZodType<ResponseUsage>;
 
-/** Beside these fields it has those that the request stated, or what holds without them. */
-export const responseAnswer = z.looseObject({
+const statedFormat = z.union([
+  z.object({ type: z.enum(['text', 'json_object', 'grammar', 'python']) }),
+  z.object({ type: z.literal('json_schema'), name: z.string(), description: z.string().exactOptional(), schema: json, strict: z.boolean().nullable() }),
+]) satisfies z.ZodType<StatedFormat>;
+
+/** What the request said, or what holds without it. */
+const stated = {
+  instructions: z.string().nullable(),
+  metadata: json.nullable(),
+  tools: z.array(
+    z.object({
+      type: z.literal('function'),
+      name: z.string(),
+      description: z.string().nullable(),
+      parameters: json.nullable(),
+      strict: z.boolean().nullable(),
+    }),
+  ),
+  tool_choice: z.union([z.enum(['auto', 'none', 'required']), z.object({ type: z.literal('function'), name: z.string() })]),
+  parallel_tool_calls: z.boolean(),
+  temperature: z.number().nullable(),
+  top_p: z.number().nullable(),
+  presence_penalty: z.number().nullable(),
+  frequency_penalty: z.number().nullable(),
+  max_output_tokens: z.number().nullable(),
+  max_tool_calls: z.null(),
+  previous_response_id: z.null(),
+  reasoning: z.object({ effort: z.string().nullable(), summary: z.string().exactOptional() }).nullable(),
+  store: z.literal(false),
+  text: z.object({ format: statedFormat, verbosity: z.string().exactOptional() }),
+  top_logprobs: count,
+  truncation: z.literal('disabled'),
+  background: z.literal(false),
+  prompt_cache_key: z.string().nullable(),
+  safety_identifier: z.string().nullable(),
+  user: z.string().nullable(),
+  prompt: z.null(),
+};
+
+export const responseAnswer = z.object({
   id: z.string(),
   object: z.literal('response'),
   created_at: z.number(),
@@ -108,7 +146,10 @@ export const responseAnswer = z.looseObject({
     .nullable(),
   error_type: z.string().exactOptional(),
   incomplete_details: z.object({ reason: z.enum(['max_output_tokens', 'content_filter']) }).nullable(),
+  service_tier: z.string().nullable(),
   usage: responseUsage.nullable(),
+  ...stated,
+  openrouter_metadata: json.exactOptional(),
 }) satisfies z.ZodType<Looser<ResponseObject>>;
 
 export const embeddingsAnswer = z.object({

@@ -107,7 +107,37 @@ export interface ResponseUsage {
   cost_details?: { upstream_inference_cost: null; upstream_inference_input_cost: number; upstream_inference_output_cost: number };
 }
 
-export interface ResponseObject {
+/** What the request said, or what holds without it. The same in every response object of an answer. */
+export interface StatedFields {
+  instructions: string | null;
+  metadata: Record<string, unknown> | null;
+  tools: { type: 'function'; name: string; description: string | null; parameters: Record<string, unknown> | null; strict: boolean | null }[];
+  tool_choice: 'auto' | 'none' | 'required' | { type: 'function'; name: string };
+  parallel_tool_calls: boolean;
+  temperature: number | null;
+  top_p: number | null;
+  presence_penalty: number | null;
+  frequency_penalty: number | null;
+  max_output_tokens: number | null;
+  max_tool_calls: null;
+  previous_response_id: null;
+  reasoning: { effort: string | null; summary?: string } | null;
+  store: false;
+  text: { format: StatedFormat; verbosity?: string };
+  top_logprobs: number;
+  truncation: 'disabled';
+  background: false;
+  prompt_cache_key: string | null;
+  safety_identifier: string | null;
+  user: string | null;
+  prompt: null;
+}
+
+export type StatedFormat =
+  | { type: 'text' | 'json_object' | 'grammar' | 'python' }
+  | { type: 'json_schema'; name: string; description?: string; schema: Record<string, unknown>; strict: boolean | null };
+
+export interface ResponseObject extends StatedFields {
   id: string;
   object: 'response';
   /** Epoch seconds. */
@@ -123,8 +153,8 @@ export interface ResponseObject {
   /** Of a failed response: our own, more exact type. */
   error_type?: string;
   incomplete_details: { reason: 'max_output_tokens' | 'content_filter' } | null;
+  /** The tier that served it; null: not known. */
+  service_tier: string | null;
   /** Null while it runs. */
   usage: ResponseUsage | null;
-  /** What the request said, or what holds without it. */
-  [stated: string]: unknown;
 }

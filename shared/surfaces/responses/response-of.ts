@@ -1,6 +1,6 @@
 import type { RouterErrorBody, Usage } from '../../contracts/router/chat-completion.ts';
 import type { ChatRequest, ChatTool } from '../../contracts/router/chat-request.ts';
-import type { OutputItem, ResponseObject, ResponseStatus } from '../../contracts/router/response-object.ts';
+import type { OutputItem, ResponseObject, ResponseStatus, StatedFields, StatedFormat } from '../../contracts/router/response-object.ts';
 import { type RouterMetadata, withMetadata } from '../../contracts/router/router-metadata.ts';
 import { type Answer, finishReasonOf } from '../answer.ts';
 import type { AnswerHead } from '../surface.ts';
@@ -89,18 +89,18 @@ export function statedIn(request: ChatRequest): string {
     safety_identifier: request.safety_identifier ?? null,
     user: request.user ?? null,
     prompt: null,
-  });
+  } satisfies StatedFields);
 }
 
-function flatTool({ function: { name, description, parameters, strict } }: ChatTool): object {
+function flatTool({ function: { name, description, parameters, strict } }: ChatTool): StatedFields['tools'][number] {
   return { type: 'function', name, description: description ?? null, parameters: parameters ?? null, strict: strict ?? null };
 }
 
-function flatChoice(choice: ChatRequest['tool_choice']): unknown {
+function flatChoice(choice: ChatRequest['tool_choice']): StatedFields['tool_choice'] {
   return typeof choice === 'object' ? { type: 'function', name: choice.function.name } : (choice ?? 'auto');
 }
 
-function flatFormat(format: ChatRequest['response_format']): object {
+function flatFormat(format: ChatRequest['response_format']): StatedFormat {
   if (format?.type !== 'json_schema') return { type: format?.type ?? 'text' };
   const { name, description, schema, strict } = format.json_schema;
   return { type: 'json_schema', name, ...(description !== undefined && { description }), schema: schema ?? {}, strict: strict ?? null };
