@@ -5,6 +5,7 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { failPoint } from '#shared/fail-points.ts';
 import type { CallerKey } from '#shared/keys/caller-key.ts';
 import { isRated, type RateLimits } from '#shared/rates/rate-limits.ts';
+import { withinTokens } from '#shared/rates/within-tokens.ts';
 import type { ModelRequest } from '#shared/surfaces/surface.ts';
 import type { GatewaySetup } from './gateway-setup.ts';
 import type { GatewayLimits } from './limits.ts';
@@ -52,21 +53,29 @@ export async function allowCall(call: NewCall, key: CallerKey, deps: KeyAdmissio
   const { callId, deadlineAtMs, request, embedding } = call;
   const { config, models } = call.setup;
   const { id: keyId, limitNano, limitReset } = key;
-  const defaultCompletionTokens = config.default_completion_tokens;
-  const { amountNano, tokens, maxTokens } = worstCaseOf({
+  const asked = {
     request,
     embedding,
     models: models.allKnown(request, embedding === null ? 'chat' : 'vectors'),
-    defaultCompletionTokens,
-    maxTokens: null,
+    defaultCompletionTokens: config.default_completion_tokens,
     searchEngine: config.plugins.web,
     ocr: config.plugins.file_parser?.ocr,
-  });
+  };
+  const worstCase = (ceiling: number | null) => worstCaseOf({ ...asked, maxTokens: ceiling });
+  // A limit that the request states is its client's to lower.
+  const isBounded = typeof (request.max_completion_tokens ?? request.max_tokens) === 'number';
+  const { amountNano, tokens, maxTokens } = isBounded ? worstCase(null) : withinTokens(null, key.rates, worstCase);
+  const isLowered = maxTokens !== null && maxTokens < config.default_completion_tokens;
   // no fail point, because what it counts of a call that is not sent ends with its minute
   const rated = isRated(key.rates) ? await rates.admit(key, { callId, tokens }) : null;
   const counted = rated?.isShared === true && key.rates.tokensPerMinute !== null ? { countedTokens: tokens } : {};
   if (limitNano === null)
-    return { fields: { ...counted, maxTokens: null }, release: () => rated?.release(), end: () => rated?.end(), leave: () => rated?.leave() };
+    return {
+      fields: { ...counted, maxTokens: isLowered ? maxTokens : null },
+      release: () => rated?.release(),
+      end: () => rated?.end(),
+      leave: () => rated?.leave(),
+    };
   try {
     if (reservations === null) {
       throw new SwitchyardError('service.not_ready', 'Credit can not be checked: this gateway has no database', {

@@ -7,13 +7,14 @@ import { type WorstCase, worstCaseOf } from '#shared/credit/worst-case.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { CallerKey, KeyDirectory } from '#shared/keys/caller-key.ts';
 import { isRated, type RatedCall } from '#shared/rates/rate-limits.ts';
+import { withinTokens } from '#shared/rates/within-tokens.ts';
 import { retryWhileTransient } from '#shared/storage/retry-while-transient.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Catalogue, namedModels } from './call/candidates.ts';
 import { askedOf } from './call/choice.ts';
 import { keyOfCall } from './call-key.ts';
 import { isCheck } from './call-kind.ts';
-import { type CallRates, withinTokens } from './call-rates.ts';
+import type { CallRates } from './call-rates.ts';
 import type { RouterSetup } from './router-setup.ts';
 
 /** `key`: the key of an actor's call may not call models, has no credit for it, or is over its limits. */

@@ -5,7 +5,7 @@ import { RateLimits } from '#shared/rates/rate-limits.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import { memoryCache } from '#shared/storage/memory/memory-cache.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
-import { CallRates, withinTokens } from './call-rates.ts';
+import { CallRates } from './call-rates.ts';
 import { recordedLog } from './test-support/recorded-log.ts';
 
 const MINUTE_MS = 60_000;
@@ -107,15 +107,4 @@ it('an error that is not of the limits is not waited for', async () => {
   const rates = new CallRates({ rates: { admit: () => Promise.reject(new Error('broken')) }, clock });
 
   await expect(rates.admit(call('a'), keyWith({ callsAtOnce: 1 }), 1, never, recorded.log)).rejects.toThrow('broken');
-});
-
-it.each([
-  [{ tokensPerMinute: null }, 100_000, 100_010],
-  [{ tokensPerMinute: 200_000 }, 100_000, 100_010],
-  [{ tokensPerMinute: 1_000 }, 990, 1_000],
-  [{ tokensPerMinute: 5 }, 1, 11],
-])('a key with %j gives a call of 10 tokens that asks for 100,000 a ceiling of %i, and counts %i', (given, maxTokens, tokens) => {
-  const worstCase = (most: number | null) => ({ amountNano: 0, tokens: 10 + (most ?? 4_096), maxTokens: most });
-
-  expect(withinTokens(100_000, { requestsPerMinute: null, callsAtOnce: null, ...given }, worstCase)).toMatchObject({ maxTokens, tokens });
 });

@@ -1,7 +1,6 @@
 import type { RouterCall } from '#bus/messages/router.ts';
 import { pauseFor } from '#bus/pause.ts';
 import type { Clock } from '#shared/clock.ts';
-import type { WorstCase } from '#shared/credit/worst-case.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { CallerKey } from '#shared/keys/caller-key.ts';
 import type { RatedCall, RateLimits } from '#shared/rates/rate-limits.ts';
@@ -44,8 +43,7 @@ export class CallRates {
         return await rates.admit(key, { callId, tokens });
       } catch (error) {
         const waitMs = Math.min(retryAfterOf(error), longestWaitMs) + Math.random() * JITTER_MS;
-        const isPossible = key.rates.tokensPerMinute === null || tokens <= key.rates.tokensPerMinute;
-        if (!isPossible || this.#waiting >= maxWaiting || deadlineAtMs - clock.nowMs() <= waitMs) throw error;
+        if (isFinal(error) || this.#waiting >= maxWaiting || deadlineAtMs - clock.nowMs() <= waitMs) throw error;
         if (tries === 1) log.info({ key_id: key.id, key_label: key.label }, 'a call of an agent waits, since its key is over its limits');
         await this.#wait(waitMs, signal);
         signal.throwIfAborted();
@@ -63,16 +61,7 @@ export class CallRates {
   }
 }
 
-/**
- * What a call counts for its key's tokens per minute: with a ceiling on its completion that the limit allows, where its own is higher. Agents ask for more
- * tokens than they use, and would never be admitted.
- */
-export function withinTokens(maxTokens: number | null, { tokensPerMinute }: CallerKey['rates'], worstCase: (maxTokens: number | null) => WorstCase): WorstCase {
-  const worst = worstCase(maxTokens);
-  if (tokensPerMinute === null || worst.tokens <= tokensPerMinute) return worst;
-  const promptTokens = worstCase(1).tokens - 1;
-  return worstCase(Math.max(1, tokensPerMinute - promptTokens));
-}
+const isFinal = (error: unknown) => error instanceof SwitchyardError && error.details['isFinal'] === true;
 
 /** @throws the error, when it is not the limiter's */
 function retryAfterOf(error: unknown): number {

@@ -69,11 +69,11 @@ export class RateLimits {
     this.#slots = deps.cache === null ? null : new SlotLeases(deps.cache);
   }
 
-  /** @param tokens as estimated @throws `request.rate_limited` */
-  async admit(key: CallerKey, { callId, tokens: estimated }: { callId: string; tokens: number }): Promise<RatedCall> {
+  /** @param tokens as estimated @throws `request.rate_limited`; `details.isFinal`: the call alone is over the limit, so that no time helps */
+  async admit(key: CallerKey, { callId, tokens }: { callId: string; tokens: number }): Promise<RatedCall> {
     const { cache } = this.#deps;
-    // A request may ask for as many tokens as a number can count, and sums of them could not be stored. All above the limit are refused alike.
-    const tokens = Math.min(estimated, (key.rates.tokensPerMinute ?? Number.POSITIVE_INFINITY) + 1);
+    const { tokensPerMinute } = key.rates;
+    if (tokensPerMinute !== null && tokens > tokensPerMinute) throw tooManyTokens(tokens, tokensPerMinute);
     const slots = this.#slots;
     if (cache === null || slots === null || performance.now() < this.#awayUntilMs) return this.#admitLocally(key, tokens);
     const { callsAtOnce } = key.rates;
@@ -192,6 +192,11 @@ export class RateLimits {
       details: { retryAfterMs: Math.max(1, resetAtMs - nowMs), limit: refused, rateLimit: { limit, remaining, resetAtMs } },
     });
   }
+}
+
+function tooManyTokens(tokens: number, limit: number): SwitchyardError {
+  const message = `The request counts ${tokens} tokens, as its prompt is estimated and with the most that it allows for its completion, and the API key is limited to ${limit} tokens per minute. Lower max_tokens, or shorten the prompt`;
+  return new SwitchyardError('request.rate_limited', message, { details: { isFinal: true, limit: 'tokens' satisfies Refused } });
 }
 
 /** Null: within all limits. */

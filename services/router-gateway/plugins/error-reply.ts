@@ -75,7 +75,8 @@ function replyTo({ code, message, details }: SwitchyardError): RouterErrorReply 
       metadata: { error_type: routerType, ...(retryAfter !== null && { retry_after: retryAfter }) },
     },
   };
-  return { status, headers: { ...retryHeaders(body), ...rateHeaders(details.rateLimit) }, body };
+  const headers = { ...retryHeaders(body), ...(details.isFinal === true && NO_RETRY), ...rateHeaders(details.rateLimit) };
+  return { status, headers, body };
 }
 
 const rateLimit = z.object({ limit: z.number(), remaining: z.number(), resetAtMs: z.number() });
@@ -87,12 +88,15 @@ function rateHeaders(details: unknown): Record<string, string> {
   return { 'x-ratelimit-limit': String(limit), 'x-ratelimit-remaining': String(remaining), 'x-ratelimit-reset': String(resetAtMs) };
 }
 
+/** Clients with the openai package retry 429 and 503 otherwise. */
+const NO_RETRY = { 'x-should-retry': 'false' };
+
 /** `Retry-After` and `www-authenticate`; `x-should-retry: false` where no provider will ever fit. */
 export function retryHeaders({ error }: RetryFacts): Record<string, string> {
   const headers: Record<string, string> = {};
   const retryAfter = error.metadata?.retry_after;
   if ((error.code === 429 || error.code === 503) && typeof retryAfter === 'number') headers['retry-after'] = String(Math.ceil(retryAfter));
-  if (error.code === 503 && error.type === errorCatalogue['router.no_provider'].routerType) headers['x-should-retry'] = 'false';
+  if (error.code === 503 && error.type === errorCatalogue['router.no_provider'].routerType) Object.assign(headers, NO_RETRY);
   if (error.code === 401) headers['www-authenticate'] = 'Bearer';
   return headers;
 }

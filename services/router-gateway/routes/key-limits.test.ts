@@ -210,6 +210,40 @@ describe('a key with rate limits', () => {
     expect((await smaller).statusCode).toBe(200);
   });
 
+  it('gives a request without a limit of its own the ceiling that its tokens per minute allow, in place of refusing it for ever', async () => {
+    await reopen({ limits: { tokens_per_minute: 500 } });
+    const answered = gateway.post(large);
+    expect(await gateway.answerNext()).toMatchObject({ countedTokens: 500, maxTokens: 498 });
+    expect((await answered).statusCode).toBe(200);
+    // Its tokens count until its usage is known: this is a refusal for a time.
+    const refused = await gateway.post(large);
+    expect([refused.statusCode, refused.headers['x-should-retry']]).toEqual([429, undefined]);
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+  });
+
+  it('sends no ceiling where the default is within the tokens per minute', async () => {
+    await reopen({ limits: { tokens_per_minute: 100_000 } });
+    const answered = gateway.post(large);
+    expect(await gateway.answerNext()).toMatchObject({ countedTokens: 1_002, maxTokens: null });
+    await answered;
+  });
+
+  it.each([
+    ['a limit of its own', { ...large, max_tokens: 900 }, '902'],
+    ['a prompt', { ...large, messages: [{ role: 'user', content: 'word '.repeat(2_000) }] }, ''],
+  ])('refuses a request that %s takes beyond the tokens per minute, says why and that no retry helps, and counts nothing of it', async (_, body, counts) => {
+    await reopen({ limits: { tokens_per_minute: 500 } });
+    const refused = await gateway.post(body);
+    expect(refused.statusCode).toBe(429);
+    expect(refused.headers).toMatchObject({ 'x-should-retry': 'false' });
+    expect(refused.headers['retry-after']).toBeUndefined();
+    expect(refused.json().error).toMatchObject({ type: 'rate_limit_exceeded', message: expect.stringContaining(`counts ${counts}`) });
+    expect(refused.json().error.message).toContain('limited to 500 tokens per minute');
+    const within = gateway.post({ ...large, max_tokens: 400 });
+    await gateway.answerNext();
+    expect((await within).statusCode).toBe(200);
+  });
+
   it('takes no credit for a call that a rate limit refuses', async () => {
     await reopen({ limit: '1', limits: { requests_per_minute: 1 } });
     const answered = gateway.post(large);
