@@ -64,6 +64,19 @@ describe('router-facts 6.1: moderation', () => {
     expect(engine.requests.at(-1)).toMatchObject({ headers: { authorization: 'Bearer sk-engine' }, body: { model: 'guard-1', input: ['a friendly text'] } });
   });
 
+  it.each<[string, Partial<ChatRequest>]>([
+    ['the prompt of a search', { plugins: [...plugins, { id: 'web', search_prompt: LONG }] }],
+    ['the name of a message', { messages: [{ role: 'user', name: LONG, content: 'hi' }] }],
+    ['the description of a tool', { tools: [{ type: 'function', function: { name: 'find', description: LONG } }] }],
+    ['the description of a format', { response_format: { type: 'json_schema', json_schema: { name: 'a', description: LONG, schema: {} } } }],
+    ['a prediction', { prediction: { type: 'content', content: [{ type: 'text', text: LONG }] } }],
+  ])('refuses a flagged text as %s', async (_, fields) => {
+    const sent = upstream.requests.length;
+    const { status } = await worker.whole(asking([{ role: 'user', content: 'hi' }], fields));
+    expect(status).toBe(403);
+    expect(upstream.requests).toHaveLength(sent);
+  });
+
   it.each<[string, ChatRequest['messages']]>([
     ['user', [{ role: 'user', content: LONG }]],
     [

@@ -1,4 +1,5 @@
-import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import type { ChatMessage, ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import { askedSearch } from '#shared/credit/web-searches.ts';
 import { unavailable } from './engine-client.ts';
 import { moderationRefusal } from './moderation/moderation-refusal.ts';
 import type { PluginStage } from './stage.ts';
@@ -23,11 +24,16 @@ export const moderation: PluginStage = {
   },
 };
 
-/** Each once. */
-function textsOf({ messages }: ChatRequest): string[] {
-  const texts = messages.flatMap(({ role, content }) => {
-    if (!MODERATED.has(role)) return [];
-    return typeof content === 'string' ? [content] : (content ?? []).flatMap((item) => (item.type === 'text' ? [item.text] : []));
-  });
-  return [...new Set(texts)].filter((text) => text.trim() !== '');
+/** All that a client can write in words, each once. Schemas are data, and the results of a search come later. */
+function textsOf(request: ChatRequest): string[] {
+  const { messages, tools = [], response_format: format, prediction } = request;
+  const texts: (string | null | undefined)[] = messages.flatMap(({ role, name, content }) => [name, ...(MODERATED.has(role) ? textsIn(content) : [])]);
+  for (const { function: tool } of tools) texts.push(tool.description);
+  if (format?.type === 'json_schema') texts.push(format.json_schema.description);
+  texts.push(...textsIn(prediction?.content), askedSearch(request)?.prompt);
+  return [...new Set(texts)].filter((text) => typeof text === 'string').filter((text) => text.trim() !== '');
+}
+
+function textsIn(content: ChatMessage['content']): string[] {
+  return typeof content === 'string' ? [content] : (content ?? []).flatMap((item) => (item.type === 'text' ? [item.text] : []));
 }
