@@ -3705,7 +3705,9 @@ export interface paths {
         /** One turn, with the reasons for what it has decided and its model calls */
         get: {
             parameters: {
-                query?: never;
+                query?: {
+                    begin_offset?: string;
+                };
                 header?: never;
                 path: {
                     session_id: string;
@@ -3854,6 +3856,15 @@ export interface paths {
                                 ms: number | null;
                             }[];
                         };
+                    };
+                };
+                /** @description a JSON body */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Error"];
                     };
                 };
                 /** @description a JSON body */

@@ -94,6 +94,21 @@ export function sessionCases(underTest: UnderTest): void {
       expect((await cuts())[1]).toEqual({ offset: 2, splitAt: null });
     });
 
+    it('are cut between two turns whose messages came in one trace', async () => {
+      const [id, claim] = [unique('ses'), await acquire(underTest(), nextPartition())];
+      const plan = planOf(claim);
+      const message = (offset: number) => ({ ...messageAt(offset), trace_id: 't0' });
+      const ready = (offset: number) => ({ ...statusAt(offset), trace_id: 't0' });
+      for (const event of [message(0), message(1), ready(2), message(3), message(4), ready(5)]) append(plan, claim, id, event);
+      await commit(underTest(), plan);
+      const { sessions } = underTest().store;
+      expect(await Promise.all([2, 3, 4].map((offset) => sessions.cut(id, offset)))).toEqual([
+        { offset: 2, splitAt: 2 },
+        { offset: 3, splitAt: null },
+        { offset: 4, splitAt: 4 },
+      ]);
+    });
+
     it('have the customer of their run stored with them, and deleted with them, and no other', async () => {
       const [id, run, claim] = [unique('ses'), unique('run'), await acquire(underTest(), nextPartition())];
       const { others } = underTest();

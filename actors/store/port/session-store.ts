@@ -16,7 +16,10 @@ export interface StoredSession {
 /** Where a deletion would cut a log: the first event at or above an offset that is not deleted. */
 export interface LogCut {
   offset: number;
-  /** The first event that would be deleted, and whose trace has an event before the offset that would not; null: no trace would be split. */
+  /**
+   * The first event that would be deleted, and whose turn has an event before the offset that would not; null: no turn would be split. A turn is the events of one
+   * trace, up to its `ready`.
+   */
   splitAt: number | null;
 }
 

@@ -54,12 +54,19 @@ const EVENT: NamedStatement = {
   text: 'select body from events where session_id = $1 and id = $2 and deleted_at is null',
 };
 
-/** Reads the session's events once, by the primary key: no index has traces, and deletions are rare. */
+/**
+ * Reads the session's events once, by the primary key: no index has traces, and deletions are rare. Turns whose messages came in one trace of a caller are told
+ * apart by the `ready` that ends each.
+ */
 const CUT: NamedStatement = {
   name: 'load-cut',
   text: `select min(off) filter (where off >= $2::bigint) as off,
-      min(off) filter (where off >= $2::bigint and trace_begins_at < $2::bigint) as split_at
+      min(off) filter (where off >= $2::bigint and turn_begins_at < $2::bigint) as split_at
     from (
-      select off, min(off) over (partition by trace_id) as trace_begins_at from events where session_id = $1 and deleted_at is null
+      select off, min(off) over (partition by trace_id, turns_before) as turn_begins_at from (
+        select off, trace_id, count(*) filter (where kind = 'status' and source = 'ai_agent' and body ->> 'status' = 'ready')
+            over (partition by trace_id order by off rows between unbounded preceding and 1 preceding) as turns_before
+          from events where session_id = $1 and deleted_at is null
+      ) as counted
     ) as found`,
 };

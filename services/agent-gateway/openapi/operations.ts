@@ -129,7 +129,7 @@ export const operations: Readonly<Record<string, Operation>> = {
     summary: 'One turn, with the reasons for what it has decided and its model calls',
     access: 'key',
     answers: { 200: json(turnRecord) },
-    refusals: [404],
+    refusals: [400, 404],
   },
   'PATCH /sessions/{session_id}/events/{event_id}': {
     summary: 'Changes the metadata of an event',

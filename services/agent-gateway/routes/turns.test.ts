@@ -165,6 +165,25 @@ describe('GET /sessions/:session_id/turns/:trace_id', () => {
     expect(await moderatedIn(3)).toEqual([{ event_id: 'evt_3-9', offset: 9, mode: 'auto', status: 'pending', tags: [] }]);
   });
 
+  it('tells turns apart whose messages came in one trace, each by its offset', async () => {
+    await begin();
+    await log(1, said, status('acknowledged'), status('error', { error_detail: 'engine_error: no reply' }), status('ready'));
+    await log(1, said, status('acknowledged'), status('typing'), reply, status('ready'));
+    const { items } = (await get(`/sessions/${sessionId}/turns`)).json();
+    const facts = (turn: { begin_offset: number; end_offset: number; outcome: string }) => [turn.begin_offset, turn.end_offset, turn.outcome];
+    expect(items.map(facts)).toEqual([
+      [5, 8, 'replied'],
+      [1, 3, 'failed'],
+    ]);
+    const one = async (query: string) => (await get(`/sessions/${sessionId}/turns/${traceOf(1)}${query}`)).json();
+    expect([facts(await one('')), facts(await one('?begin_offset=5'))]).toEqual([
+      [1, 3, 'failed'],
+      [5, 8, 'replied'],
+    ]);
+    expect((await one('?begin_offset=4')).code).toBe('not_found');
+    expect((await get(`/sessions/${sessionId}/turns/${traceOf(1)}?begin_offset=x`)).statusCode).toBe(400);
+  });
+
   it('is 404 for a turn of another session, and for what is no trace', async () => {
     await begin();
     await log(1, said, status('acknowledged'));

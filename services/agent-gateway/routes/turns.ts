@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { listTurnsQuery } from '#shared/contracts/agent/turn-record.ts';
+import { listTurnsQuery, oneTurnQuery } from '#shared/contracts/agent/turn-record.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { noSuchSession } from '../plugins/error-reply.ts';
 import type { TurnRecords } from '../turns/turn-records.ts';
@@ -29,10 +29,10 @@ export function turns({ turnRecords, isKnownSession }: TurnsDeps): FastifyPlugin
       return { items, has_more: next !== null, next_cursor: next === null ? null : String(next) };
     });
 
-    app.get('/sessions/:session_id/turns/:trace_id', { schema: { params: ofTurn } }, async (request) => {
+    app.get('/sessions/:session_id/turns/:trace_id', { schema: { params: ofTurn, querystring: oneTurnQuery } }, async (request) => {
       const sessionId = checkedSessionId(request.params.session_id);
       const { trace_id: traceId } = request.params;
-      const record = TRACE_ID.test(traceId) ? await turnRecords.one(sessionId, traceId) : null;
+      const record = TRACE_ID.test(traceId) ? await turnRecords.one(sessionId, traceId, request.query.begin_offset ?? null) : null;
       if (record !== null) return record;
       if ((await isKnownSession(sessionId)) === false) throw noSuchSession();
       throw new SwitchyardError('request.not_found', 'there is no such turn in the session');

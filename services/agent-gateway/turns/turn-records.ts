@@ -22,10 +22,11 @@ const BEGINNINGS: NamedStatement = {
     order by off desc limit $3`,
 };
 
+/** `$3`: the turn's own offset, or null for the first one of the trace. */
 const BEGINNING: NamedStatement = {
   name: 'turn-beginning',
   text: `select off::float8 as off, trace_id from events
-    where session_id = $1 and trace_id = $2 and kind = 'status' and source = 'ai_agent' and deleted_at is null and body ->> 'status' = 'acknowledged'
+    where session_id = $1 and trace_id = $2 and off = coalesce($3::bigint, off) and kind = 'status' and source = 'ai_agent' and deleted_at is null and body ->> 'status' = 'acknowledged'
     order by off limit 1`,
 };
 
@@ -81,9 +82,9 @@ export class TurnRecords {
     return { items, next: found.length > limit ? (beginnings.at(-1)?.off ?? null) : null };
   }
 
-  /** Null: no such turn is stored. */
-  async one(sessionId: string, traceId: string): Promise<TurnRecord | null> {
-    const { rows: beginnings } = await this.#database.query<Beginning>(BEGINNING, [sessionId, traceId]);
+  /** @param beginOffset of several turns of one trace; null: the first. Null: no such turn is stored */
+  async one(sessionId: string, traceId: string, beginOffset: number | null): Promise<TurnRecord | null> {
+    const { rows: beginnings } = await this.#database.query<Beginning>(BEGINNING, [sessionId, traceId, beginOffset]);
     const [stored] = await this.#stored(sessionId, beginnings, Number.MAX_SAFE_INTEGER);
     if (stored === undefined) return null;
     const { events, rows, turnId } = stored;
@@ -109,7 +110,7 @@ export class TurnRecords {
       this.#database.query<StoredRow>(ROWS, [sessionId, from, end, count * MAX_ROWS]),
     ]);
     return beginnings.map(({ off, trace_id: traceId }) => {
-      const ofTurn = events.rows.flatMap(({ trace_id, body }) => (trace_id === traceId && body.offset >= off ? [body] : []));
+      const ofTurn = upToReady(events.rows.flatMap(({ trace_id, body }) => (trace_id === traceId && body.offset >= off ? [body] : [])));
       const turnId = turnIdOf(ofTurn, rows.rows);
       return { turnId, events: ofTurn, rows: rowsOf(turnId, rows.rows) };
     });
@@ -164,6 +165,12 @@ const PREAMBLES = [1, 2, 3, 4];
 const callInputs = z.object({ call: z.string().optional(), template: z.string().optional() });
 /** `evt_<…>-<number>`: the reply of the call with that id. */
 const REPLY_ID = /^evt_(.+)-\d+$/;
+
+/** A trace that a caller began may have several turns. Each ends with its `ready`. */
+function upToReady(events: readonly ConversationEvent[]): readonly ConversationEvent[] {
+  const end = events.findIndex((event) => event.kind === 'status' && event.source === 'ai_agent' && event.status === 'ready');
+  return end === -1 ? events : events.slice(0, end + 1);
+}
 
 /** Turns do not overlap, so a row belongs to the turn in whose events it was stored. Null: nothing but its events is stored. */
 function turnIdOf(events: readonly ConversationEvent[], rows: readonly StoredRow[]): string | null {

@@ -145,3 +145,9 @@ export const listTurnsQuery = z.object({
   /** `next_cursor` of the page before. */
   cursor: wholeNumber.pipe(z.number().min(0)).optional(),
 });
+
+/** Query of GET /sessions/{id}/turns/{trace_id}. */
+export const oneTurnQuery = z.object({
+  /** `begin_offset` of the turn, where messages that came in one trace began several. Absent: the first of them. */
+  begin_offset: wholeNumber.pipe(z.number().min(0)).optional(),
+});

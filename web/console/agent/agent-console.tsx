@@ -31,7 +31,7 @@ export function AgentConsole({ client, title }: WithClient & { title: string }) 
   return (
     <Shell title={title} sections={SECTIONS} current={section} action={logOut}>
       {section === 'sessions' && id === undefined && <Sessions client={client} />}
-      {section === 'sessions' && id !== undefined && <SessionView key={id} client={client} sessionId={id} traceId={detail ?? null} />}
+      {section === 'sessions' && id !== undefined && <SessionView key={id} client={client} sessionId={id} turn={detail ?? null} />}
       {section === 'routines' && id === undefined && <Routines client={client} />}
       {section === 'routines' && id !== undefined && <RoutineGraph key={`${id} ${detail}`} client={client} journeyId={id} sessionId={detail ?? null} />}
       {section === 'runs' && <Runs client={client} runId={id ?? null} />}

@@ -13,13 +13,14 @@ import type { WithClient } from './with-client.ts';
 interface SessionViewProps extends WithClient {
   sessionId: string;
   /** Of the turn that is shown; null: none. */
-  traceId: string | null;
+  /** As `TurnView` names it; null: the list of turns. */
+  turn: string | null;
 }
 
 const REFRESH_MS = 2_000;
 
 /** One session: its record, takeover, log and turns. */
-export function SessionView({ client, sessionId, traceId }: SessionViewProps) {
+export function SessionView({ client, sessionId, turn }: SessionViewProps) {
   const { value: session, failure, reload } = useLoaded(sessionId, () => client.sessions.get(sessionId), REFRESH_MS);
   const [fromOffset, setFromOffset] = useState<number | null>(null);
   const from = (event: SubmitEvent) => {
@@ -54,14 +55,14 @@ export function SessionView({ client, sessionId, traceId }: SessionViewProps) {
         </section>
         <section class="card" aria-label="Turns">
           <h2>Turns</h2>
-          {traceId === null ? (
+          {turn === null ? (
             <Turns client={client} sessionId={sessionId} />
           ) : (
             <>
               <p>
                 <a href={addressOf('sessions', sessionId)}>All turns</a>
               </p>
-              <TurnView client={client} sessionId={sessionId} traceId={traceId} />
+              <TurnView client={client} sessionId={sessionId} turn={turn} />
             </>
           )}
         </section>

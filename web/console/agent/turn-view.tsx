@@ -8,15 +8,18 @@ import type { WithClient } from './with-client.ts';
 
 interface TurnViewProps extends WithClient {
   sessionId: string;
-  traceId: string;
+  /** A trace id, with `.` and the turn's first offset; without them: the first turn of the trace. */
+  turn: string;
 }
 
 const REFRESH_MS = 2_000;
 
 /** What a turn has decided and why, beside the waterfall of its model calls. */
-export function TurnView({ client, sessionId, traceId }: TurnViewProps) {
-  const load = () => client.request('GET', '/sessions/{session_id}/turns/{trace_id}', { path: { session_id: sessionId, trace_id: traceId } });
-  const { value: turn, failure } = useLoaded(traceId, load, REFRESH_MS);
+export function TurnView({ client, sessionId, turn: name }: TurnViewProps) {
+  const [traceId = '', beginOffset] = name.split('.');
+  const query = beginOffset === undefined ? {} : { begin_offset: Number(beginOffset) };
+  const load = () => client.request('GET', '/sessions/{session_id}/turns/{trace_id}', { path: { session_id: sessionId, trace_id: traceId }, query });
+  const { value: turn, failure } = useLoaded(name, load, REFRESH_MS);
   if (turn === null) return failure === null ? <p class="faint">Loading…</p> : <Problem error={failure} />;
   return (
     <div class="turn">
