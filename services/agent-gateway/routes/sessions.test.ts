@@ -82,7 +82,7 @@ describe('POST /sessions', () => {
 
   it('sends the known fields, and ignores unknown ones', async () => {
     await send(deployment.app(), 'POST', '/customers', { id: 'c 1', name: 'Ada' });
-    const reply = await create({ customer_id: 'c 1', title: 'T\u0000', metadata: { plan: 'gold' }, labels: ['vip'], mode: 'manual', colour: 'red' });
+    const reply = await create({ customer_id: 'c 1', title: 'T\u0000', metadata: { plan: 'gold' }, labels: ['vip', 'vip'], mode: 'manual', colour: 'red' });
 
     expect(reply.statusCode).toBe(201);
     expect(reply.json()).toMatchObject({ customer_id: 'c 1', title: 'T\u0000', metadata: { plan: 'gold' }, labels: ['vip'], mode: 'manual' });

@@ -71,7 +71,7 @@ export function sessions(deps: SessionsDeps): FastifyPluginAsyncZod {
         title: title ?? null,
         mode,
         metadata,
-        labels,
+        labels: [...new Set(labels)],
         allowGreeting: request.query.allow_greeting ?? allow_greeting,
         bundleHash: agent.bundleHash,
         ...(eventWebhookUrl != null && { eventWebhookUrl }),
