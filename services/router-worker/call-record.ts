@@ -3,7 +3,6 @@ import type { RouterCall } from '#bus/messages/router.ts';
 import type { UsageRecord } from '#bus/messages/usage.ts';
 import type { RunningItem } from '#services/work/running-items.ts';
 import type { Clock } from '#shared/clock.ts';
-import type { EndpointConfig } from '#shared/config/router-config.ts';
 import { nanoOfUsd } from '#shared/credit/nano-usd.ts';
 import type { RatedCall } from '#shared/rates/rate-limits.ts';
 import { rateCounterOf, rateWindowOf } from '#shared/rates/rate-windows.ts';
@@ -98,7 +97,7 @@ export class CallRecord {
     const { candidate, answer } = this.#answering;
     const { model, provider, endpoint, request } = candidate;
     const servedBy = { model: model.id, provider: provider.slug, providerName: provider.name };
-    const ending: Ending = { how: 'failed', answer, bill: billOf(answer, request, endpoint.prices, 'failed') };
+    const ending: Ending = { how: 'failed', answer, bill: billOf(answer, request, endpoint, 'failed') };
     const isReserved = call.reserved === true;
     const endedAtMs = this.#deps.clock.nowMs();
     return usageRecordOf({ call, keyId: call.keyId, isReserved, ending, attempts, choice: this.choice, servedBy, isCancelled: false, endedAtMs });
@@ -153,16 +152,20 @@ export class CallRecord {
   }
 
   /**
-   * Of a call whose worker died in the middle of its answer. What it had used a few seconds before, where that is more than what is retained of its frames.
+   * Of a call whose worker died in the middle of its answer: what its interim record has, and what more is retained of its frames. The record knows what the
+   * upstream has counted, which no frame states.
    * @param interim null: it is not known
    */
   lost(shown: Shown | null, interim: UsageRecord | null): ShownAnswer | null {
-    const found = shown === null ? null : { answer: shown.answer, bill: billOf(shown.answer, this.#open.call.request, this.#pricesOf(shown), 'failed') };
-    this.#isOver ||= found !== null || interim !== null;
-    if (interim === null || interim.tokens.completion <= (found?.bill.usage.completion_tokens ?? -1)) return found;
+    this.#isOver ||= shown !== null || interim !== null;
+    const answer = shown?.answer ?? null;
+    const found = shown === null ? null : this.#endpointOf(shown);
+    const bill = answer === null ? null : billOf(answer, this.#open.call.request, found?.endpoint, 'failed');
+    if (interim === null) return answer === null || bill === null ? null : { answer, bill };
     const { model, provider, providerName } = interim;
     if (model !== null && providerName !== null) this.#servedBy = { model, provider, providerName };
-    return { answer: found?.answer ?? null, bill: interimBill(interim) };
+    const prices = (found ?? this.#endpointOf({ model, providerName }))?.endpoint.prices;
+    return { answer, bill: interimBill(interim, bill?.usage ?? null, prices) };
   }
 
   /** Of a call whose terminal frame readers have: its worker may have died before the record was stored. What the frame states is billed. */
@@ -174,17 +177,13 @@ export class CallRecord {
       const lost = this.lost(hasContent(answer) ? shown : null, interim);
       void this.store({ how: 'failed', answer, bill: lost?.bill ?? null });
     } else {
-      const bill = billOf(answer, this.#open.call.request, this.#pricesOf(shown));
+      const bill = billOf(answer, this.#open.call.request, this.#endpointOf(shown)?.endpoint);
       void this.store({ how: 'completed', answer, bill: shown.cost === null ? bill : { ...bill, costNano: nanoOfUsd(shown.cost) } });
     }
     return this.#stored;
   }
 
-  #pricesOf(shown: Shown): EndpointConfig['prices'] {
-    return this.#endpointOf(shown)?.endpoint.prices;
-  }
-
-  #endpointOf({ model, providerName }: Shown): ModelEndpoint | null {
+  #endpointOf({ model, providerName }: Pick<Shown, 'model' | 'providerName'>): ModelEndpoint | null {
     if (model === null || providerName === null) return null;
     const { names, modelEndpoints } = this.#deps.catalogue;
     const configured = names.resolve(model)?.model;

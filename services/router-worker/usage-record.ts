@@ -6,7 +6,7 @@ import { finishReasonOf, hasContent } from '#shared/surfaces/answer.ts';
 import type { Attempted } from './call/attempt.ts';
 import type { Choice } from './call/candidates.ts';
 import type { Ending } from './call/execution.ts';
-import { billOf, costOf } from './call/usage.ts';
+import { costOf, usedBy } from './call/usage.ts';
 import { recordedDecisionOf } from './recorded-decision.ts';
 import { storedText } from './stored-text.ts';
 
@@ -45,8 +45,8 @@ export function usageRecordOf(recorded: RecordedCall): UsageRecord {
   const { bill, answer } = ending;
   const served = recorded.servedBy ?? servedByLast(attempts);
   const { prompt_tokens: prompt = 0, completion_tokens: completion = 0, prompt_tokens_details: read, completion_tokens_details: made } = bill?.usage ?? {};
-  const kept = answer?.usage?.cacheWrite1hTokens;
-  const forAnHour = bill === null || kept === undefined ? {} : { cacheWrite1h: kept };
+  const kept = bill?.cacheWrite1hTokens;
+  const forAnHour = kept === undefined ? {} : { cacheWrite1h: kept };
   // In this order: see `ledgerFieldsIn`.
   return {
     v: USAGE_RECORD_VERSION,
@@ -125,11 +125,13 @@ function attemptOf(attempt: Attempted): UsageAttempt {
 
 /** What the provider charges for it, as far as is known: for all that it made, and for the prompt of a request that it took and did not refuse. */
 function operatorCostOf({ candidate, answer, error, refusedChars = 0 }: Attempted): number | null {
-  const { prices } = candidate.endpoint;
+  const { endpoint, request } = candidate;
+  const { prices } = endpoint;
   if (prices === undefined) return null;
-  if (answer.usage !== null) return costOf(answer.usage, candidate.request, nanoPricesOf(prices)).total;
-  if (error !== null && !hasContent(answer) && answer.vectors === null && wasNotTaken(error)) return 0;
-  return billOf({ ...answer, textChars: answer.textChars + refusedChars, finishReason: null }, candidate.request, prices).costNano;
+  const isCounted = answer.usage !== null || answer.usageSoFar !== null;
+  if (error !== null && !isCounted && !hasContent(answer) && answer.vectors === null && wasNotTaken(error)) return 0;
+  const whole = refusedChars === 0 ? answer : { ...answer, textChars: answer.textChars + refusedChars };
+  return costOf(usedBy(whole, request, endpoint, error === null ? 'completed' : 'failed').used, request, nanoPricesOf(prices)).total;
 }
 
 /** Refused with a status, or not sent: the network gives a reason. */

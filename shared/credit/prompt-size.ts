@@ -1,3 +1,4 @@
+import type { EndpointConfig } from '../config/router-config.ts';
 import type { ChatRequest } from '../contracts/router/chat-request.ts';
 import { deferredIn, messagesBeyondText } from '../prompts/deferred-messages.ts';
 import { sizeOf, sizeOfMessages } from '../prompts/text-size.ts';
@@ -41,6 +42,12 @@ export function promptSizeOf(request: ChatRequest): PromptSize {
     imageTokens: images * TOKENS_PER_IMAGE,
     recordingTokens: Math.ceil(recordingChars / RECORDING_CHARS_PER_TOKEN),
   };
+}
+
+/** Of a prompt at an endpoint, where pictures and recordings with a price of their own are no tokens. Longer prompts than the context are refused. */
+export function promptTokensAt({ context_length: context, prices }: Pick<EndpointConfig, 'context_length' | 'prices'>, size: PromptSize): number {
+  const tokens = size.textTokens + (prices?.image === undefined ? size.imageTokens : 0) + (prices?.audio === undefined ? size.recordingTokens : 0);
+  return Math.min(tokens, context ?? Number.POSITIVE_INFINITY);
 }
 
 function* textsBesideMessages({ tools, response_format: format }: ChatRequest): Iterable<string> {

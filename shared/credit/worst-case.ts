@@ -4,7 +4,7 @@ import type { EmbeddingCall } from '../contracts/router/embedding-call.ts';
 import { nanoPricesOf, TOKENS_PER_PRICE } from './nano-prices.ts';
 import { MAX_LIMIT_USD, nanoOfUsd } from './nano-usd.ts';
 import { type PricedOcr, type WorstParsing, worstParsingOf } from './parsed-files.ts';
-import { type PromptSize, promptSizeOf, TOKENS_PER_IMAGE } from './prompt-size.ts';
+import { type PromptSize, promptSizeOf, promptTokensAt, TOKENS_PER_IMAGE } from './prompt-size.ts';
 import { type AskedSearch, askedSearch, MAX_NATIVE_SEARCHES, searchTokens } from './web-searches.ts';
 
 /** Sums stay exact; more than any limit is refused anyway. */
@@ -87,10 +87,7 @@ function worstAt(endpoint: EndpointConfig, { request, size, asked, parsing, sear
     found + pictures === 0
       ? size
       : { ...size, textTokens: size.textTokens + found, images: size.images + pictures, imageTokens: size.imageTokens + pictures * TOKENS_PER_IMAGE };
-  const promptTokens = promptTokensAt(endpoint, sized, {
-    image: prices?.image ?? null,
-    audio: prices?.audio ?? null,
-  });
+  const promptTokens = promptTokensAt(endpoint, sized);
   const tokens = promptTokens + completionTokens;
   if (prices === null) return { nano: 0n, tokens };
   const prompt = dearest(prices.prompt, prices.cacheWrite, prices.cacheWrite1h);
@@ -103,16 +100,6 @@ function worstAt(endpoint: EndpointConfig, { request, size, asked, parsing, sear
 
 function dearest(...prices: readonly bigint[]): bigint {
   return prices.reduce((most, price) => (price > most ? price : most), 0n);
-}
-
-/** Longer prompts than the context are refused. */
-function promptTokensAt(
-  { context_length: context }: EndpointConfig,
-  size: PromptSize,
-  { image, audio }: { image: bigint | null; audio: bigint | null },
-): number {
-  const tokens = size.textTokens + (image === null ? size.imageTokens : 0) + (audio === null ? size.recordingTokens : 0);
-  return Math.min(tokens, context ?? Number.POSITIVE_INFINITY);
 }
 
 /** An endpoint that takes no limit may answer as long as it can. */

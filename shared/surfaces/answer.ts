@@ -1,5 +1,5 @@
 import type { Annotation, FinishReason, Logprobs, ToolCall } from '../contracts/router/chat-completion.ts';
-import type { ProviderPart, ProviderUsage, ReasoningBlock, ReasoningPart, ResponseMetadata } from '../contracts/router/provider-part.ts';
+import type { ProviderPart, ProviderUsage, ReasoningBlock, ReasoningPart, ResponseMetadata, UsageSoFar } from '../contracts/router/provider-part.ts';
 
 /** Reasoning of one block, of one kind. */
 export type ReasoningPiece =
@@ -52,6 +52,8 @@ export interface Answer {
   nativeReason: string | null;
   /** Null when the upstream reports none. */
   usage: ProviderUsage | null;
+  /** What it has counted while the answer is read; null: nothing. */
+  usageSoFar: UsageSoFar | null;
   metadata: ResponseMetadata;
 }
 
@@ -85,6 +87,7 @@ export function emptyAnswer(isRetained = true): Answer {
     finishReason: null,
     nativeReason: null,
     usage: null,
+    usageSoFar: null,
     metadata: NO_METADATA,
   };
 }
@@ -122,6 +125,7 @@ export function charsOf(part: ProviderPart): number {
     case 'server-tool-call':
     case 'server-tool-result':
     case 'usage':
+    case 'usage-so-far':
     case 'finish':
       return 0;
   }
@@ -219,6 +223,9 @@ export function addPart(answer: Answer, part: ProviderPart): void {
       return;
     case 'usage':
       answer.usage = part.usage;
+      return;
+    case 'usage-so-far':
+      answer.usageSoFar = part.read;
       return;
     case 'finish':
       answer.finishReason = part.reason;

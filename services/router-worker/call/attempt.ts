@@ -200,7 +200,7 @@ function partHandlerFor(tried: Attempted, { observer, partTransforms }: Attempti
   /** The answer stays what was published: of the parts it gets only what the upstream counted. */
   const refuse = (parts: readonly ProviderPart[], refusedChars: number) => {
     tried.refusedChars = refusedChars;
-    for (const part of parts) if (part.type === 'usage') addPart(answer, part);
+    for (const part of parts) if (part.type === 'usage' || part.type === 'usage-so-far') addPart(answer, part);
   };
   const onParts: PartHandler = (received) => {
     try {

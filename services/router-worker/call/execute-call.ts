@@ -118,11 +118,16 @@ function endingOf(outcome: StagedOutcome, last: Attempted | null): Ending {
   const searched = added === undefined ? {} : { search: added.search };
   if (outcome.type === 'completed') {
     const { answer, candidate } = outcome;
-    return { how: 'completed', answer, bill: billOf(answer, candidate.request, candidate.endpoint.prices, 'completed', added), ...searched };
+    return { how: 'completed', answer, bill: billOf(answer, candidate.request, candidate.endpoint, 'completed', added), ...searched };
   }
-  if (last === null || !(last.answer.usage !== null || hasContent(last.answer))) return { how: outcome.type, answer: null, bill: null };
+  if (last === null || !isBilled(last.answer, outcome.type)) return { how: outcome.type, answer: null, bill: null };
   const { answer, candidate } = last;
-  return { how: outcome.type, answer, bill: billOf(answer, candidate.request, candidate.endpoint.prices, outcome.type, added), ...searched };
+  return { how: outcome.type, answer, bill: billOf(answer, candidate.request, candidate.endpoint, outcome.type, added), ...searched };
+}
+
+/** What a failed attempt without content had counted at its start is of no interest to its caller. */
+function isBilled(answer: Answer, end: 'failed' | 'aborted'): boolean {
+  return answer.usage !== null || hasContent(answer) || (end === 'aborted' && answer.usageSoFar !== null);
 }
 
 const NONE_TRIED: Tried = new Set();

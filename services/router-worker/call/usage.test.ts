@@ -13,7 +13,7 @@ const request = { messages: [{ role: 'user' as const, content: 'x'.repeat(9) }] 
 const used = { promptTokens: 1_000, completionTokens: 200, cachedTokens: 400, reasoningTokens: 50 };
 
 const total = (usage: ProviderUsage, prices: Prices, of: ChatRequest = request) => costOf(usage, of, nanoPricesOf(prices)).total;
-const usageOf = (answer: Answer, of: ChatRequest, prices?: Prices) => billOf(answer, of, prices).usage;
+const usageOf = (answer: Answer, of: ChatRequest, prices?: Prices) => billOf(answer, of, { prices }).usage;
 
 describe('costOf', () => {
   it('charges cached tokens at their own price, and the request once', () => {
@@ -125,6 +125,11 @@ describe('billOf', () => {
     return answer;
   };
 
+  const begun = (answer: Answer, completionTokens = 3): Answer => {
+    addPart(answer, { type: 'usage-so-far', read: () => ({ ...used, completionTokens }) });
+    return answer;
+  };
+
   it.each<[string, AttemptEnd, () => Answer, number]>([
     // 3 tokens of the prompt at 2, and 2 of the text at 10.
     ['what was shown, when the upstream breaks off', 'failed', shown, 26_000],
@@ -133,9 +138,15 @@ describe('billOf', () => {
     ['what the upstream counted, when the caller leaves before any content', 'aborted', () => ({ ...emptyAnswer(), usage: used }), 4_000_000],
     ['nothing, when the upstream fails without content', 'failed', () => ({ ...emptyAnswer(), usage: used }), 0],
     ['nothing, when the caller leaves before the model has answered', 'aborted', () => ({ ...emptyAnswer(), usage: { ...used, completionTokens: 0 } }), 0],
+    // 1,000 tokens of the prompt at 2, and 2 or 3 of the completion at 10.
+    ['the prompt that the upstream had counted, and what was shown', 'failed', () => begun(shown(), 1), 2_020_000],
+    ['what the upstream had counted, where that is more than was shown', 'aborted', () => begun(shown()), 2_030_000],
+    ['no less than what was shown, where the usage came before it', 'failed', () => ({ ...shown(), usage: { ...used, completionTokens: 0 } }), 2_020_000],
+    ['what the upstream had counted, when the caller leaves before any content', 'aborted', () => begun(emptyAnswer()), 2_030_000],
+    ['nothing, when the upstream fails without content behind its first counts', 'failed', () => begun(emptyAnswer()), 0],
     ['nothing, when the upstream ends its answer with an error', 'failed', () => ({ ...shown(), usage: used, finishReason: 'error' }), 0],
   ])('charges %s', (_, end, answer, costNano) => {
-    const bill = billOf(answer(), request, prices, end);
+    const bill = billOf(answer(), request, { prices }, end);
     expect([bill.costNano, bill.usage.cost]).toEqual([costNano, costNano / 1_000_000_000]);
     if (costNano === 0) expect(bill.usage.cost_details).toMatchObject({ upstream_inference_prompt_cost: 0, upstream_inference_completions_cost: 0 });
   });

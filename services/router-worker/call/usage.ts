@@ -5,6 +5,7 @@ import type { ProviderUsage } from '#shared/contracts/router/provider-part.ts';
 import { type NanoPrices, nanoPricesOf, TOKENS_PER_PRICE } from '#shared/credit/nano-prices.ts';
 import { usdOfNano } from '#shared/credit/nano-usd.ts';
 import { piecesIn } from '#shared/credit/pieces.ts';
+import { type PromptSize, promptSizeOf, promptTokensAt } from '#shared/credit/prompt-size.ts';
 import { deferredIn } from '#shared/prompts/deferred-messages.ts';
 import { contentCharsOf } from '#shared/prompts/text-size.ts';
 import { type Answer, hasContent } from '#shared/surfaces/answer.ts';
@@ -13,7 +14,8 @@ import { usageDetailsOf } from './usage-details.ts';
 
 const CHARS_PER_TOKEN = 4;
 
-type Prices = NonNullable<EndpointConfig['prices']>;
+/** What decides the cost at an endpoint. */
+export type BilledEndpoint = Pick<EndpointConfig, 'prices' | 'context_length'>;
 
 /** What stages of the pipeline have used for a call, beside its provider. */
 export interface AddedUse {
@@ -34,16 +36,26 @@ export interface Bill {
   usage: Usage;
   /** In billionths of a US dollar; null: the endpoint has no prices. */
   costNano: number | null;
-  /** Whether the upstream reported no usage, so that tokens are estimated at four characters each. */
+  /** Whether tokens were counted here, since the upstream has not stated them, or not up to the end of what came of its answer. */
   isEstimated: boolean;
+  /** Part of the tokens written to a cache: those kept for an hour. Absent: the upstream reports none. */
+  cacheWrite1hTokens?: number;
 }
 
 /**
- * A whole answer costs what was used; one that broke off, what came of it. Without content nothing is charged, unless the caller aborted what the upstream
- * had counted; neither is an answer that the upstream itself ended with an error.
+ * A whole answer costs what was used; one that broke off, what the upstream had counted and what came of it. Without content nothing is charged, unless the
+ * caller aborted what the upstream had counted; neither is an answer that the upstream itself ended with an error.
+ * @param endpoint undefined: it is not known any more
  */
-export function billOf(answer: Answer, request: ChatRequest, prices: Prices | undefined, end: AttemptEnd = 'completed', added: AddedUse = NOTHING_ADDED): Bill {
-  const used = answer.usage ?? counted(answer, request);
+export function billOf(
+  answer: Answer,
+  request: ChatRequest,
+  endpoint: BilledEndpoint | undefined,
+  end: AttemptEnd = 'completed',
+  added: AddedUse = NOTHING_ADDED,
+): Bill {
+  const { used, isEstimated } = usedBy(answer, request, endpoint, end);
+  const prices = endpoint?.prices;
   const isCharged = end === 'completed' || isChargedBroken(answer, end);
   const cost = prices === undefined ? null : isCharged ? costOf(used, request, nanoPricesOf(prices)) : NO_COST;
   const usage: Usage = {
@@ -67,12 +79,45 @@ export function billOf(answer: Answer, request: ChatRequest, prices: Prices | un
       upstream_inference_completions_cost: usdOfNano(cost.completion),
     };
   }
-  return { usage, costNano: total, isEstimated: answer.usage === null };
+  const { cacheWrite1hTokens } = used;
+  return { usage, costNano: total, isEstimated, ...(cacheWrite1hTokens !== undefined && { cacheWrite1hTokens }) };
 }
 
 function isChargedBroken(answer: Answer, end: 'failed' | 'aborted'): boolean {
   if (answer.finishReason === 'error') return false;
-  return hasContent(answer) || (end === 'aborted' && answer.usage !== null && (answer.usage.completionTokens > 0 || answer.vectors !== null));
+  if (hasContent(answer)) return true;
+  const { promptTokens, completionTokens = 0 } = statedIn(answer);
+  return end === 'aborted' && promptTokens !== undefined && (completionTokens > 0 || answer.vectors !== null);
+}
+
+/** What the upstream has counted of an answer. */
+export function statedIn({ usage, usageSoFar }: Answer): Partial<ProviderUsage> {
+  return usage ?? usageSoFar?.() ?? {};
+}
+
+/**
+ * What an answer used. The counts of one that broke off may be those of its start: then what came of it counts, and a prompt that the upstream has not counted
+ * is estimated as its reservation was.
+ */
+export function usedBy(
+  answer: Answer,
+  request: ChatRequest,
+  endpoint: BilledEndpoint | undefined,
+  end: AttemptEnd,
+): { used: ProviderUsage; isEstimated: boolean } {
+  if (answer.usage !== null && end === 'completed') return { used: answer.usage, isEstimated: false };
+  const stated = statedIn(answer);
+  const produced = producedTokensOf(answer);
+  const promptTokens = stated.promptTokens ?? (end === 'completed' ? contentTokensOf(request) : promptTokensOf(request, endpoint));
+  const completionTokens = Math.max(stated.completionTokens ?? 0, produced.completion);
+  const used: ProviderUsage = {
+    ...stated,
+    promptTokens,
+    completionTokens,
+    cachedTokens: stated.cachedTokens ?? 0,
+    reasoningTokens: Math.max(stated.reasoningTokens ?? 0, produced.reasoning),
+  };
+  return { used, isEstimated: stated.promptTokens === undefined || stated.completionTokens !== completionTokens };
 }
 
 /** In billionths of a US dollar. The parts are rounded each by itself, and have no fees. */
@@ -97,6 +142,11 @@ export function costOf(used: ProviderUsage, request: ChatRequest, prices: NanoPr
   return { total: rounded(prompt + completion + fees), prompt: rounded(prompt), completion: rounded(completion) };
 }
 
+/** Of tokens of the completion alone. */
+export function costOfCompletion(tokens: number, prices: NanoPrices): number {
+  return rounded(BigInt(tokens) * prices.completion);
+}
+
 function feesOf(request: ChatRequest, { request: perCall, image, audio, hasPieces }: NanoPrices): bigint {
   if (!hasPieces) return perCall;
   const { images, recordings } = piecesIn(request);
@@ -107,15 +157,24 @@ function rounded(perMillion: bigint): number {
   return Number((perMillion + TOKENS_PER_PRICE / 2n) / TOKENS_PER_PRICE);
 }
 
-function counted({ textChars, reasoningChars, refusalChars, hiddenReasoningChars, toolCalls }: Answer, request: ChatRequest): ProviderUsage {
+/** With the reasoning. */
+function producedTokensOf({ textChars, reasoningChars, refusalChars, hiddenReasoningChars, toolCalls }: Answer): { completion: number; reasoning: number } {
   const chars = textChars + refusalChars + toolCalls.reduce((sum, call) => sum + call.function.name.length + call.function.arguments.length, 0);
-  const reasoningTokens = tokensIn(reasoningChars + hiddenReasoningChars);
-  return {
-    promptTokens: tokensIn(deferredIn(request)?.size.contentChars ?? contentCharsOf(request.messages)),
-    completionTokens: reasoningTokens + tokensIn(chars),
-    cachedTokens: 0,
-    reasoningTokens,
-  };
+  const reasoning = tokensIn(reasoningChars + hiddenReasoningChars);
+  return { completion: reasoning + tokensIn(chars), reasoning };
+}
+
+function contentTokensOf(request: ChatRequest): number {
+  return tokensIn(deferredIn(request)?.size.contentChars ?? contentCharsOf(request.messages));
+}
+
+/** Measured once per request: a stream that goes on has several interim records. */
+const sizes = new WeakMap<ChatRequest, PromptSize>();
+
+function promptTokensOf(request: ChatRequest, endpoint: BilledEndpoint = {}): number {
+  const size = sizes.get(request) ?? promptSizeOf(request);
+  sizes.set(request, size);
+  return promptTokensAt(endpoint, size);
 }
 
 function tokensIn(chars: number): number {

@@ -1,11 +1,22 @@
 import type { UsageRecord } from '#bus/messages/usage.ts';
+import type { EndpointConfig } from '#shared/config/router-config.ts';
+import type { Usage } from '#shared/contracts/router/chat-completion.ts';
+import { nanoPricesOf } from '#shared/credit/nano-prices.ts';
 import { usdOfNano } from '#shared/credit/nano-usd.ts';
-import type { Bill } from '../call/usage.ts';
+import { type Bill, costOfCompletion } from '../call/usage.ts';
 import { usageDetailsOf } from '../call/usage-details.ts';
 
-/** What a call had used at its interim record, as its answer states it. */
-export function interimBill({ tokens, costNano, estimated }: UsageRecord): Bill {
-  const { prompt, completion, cached, reasoning, cacheWrite } = tokens;
+/**
+ * What a call had used at its interim record, as its answer states it, and what its frames have of the completion beyond that.
+ * @param shown null: no frame is retained
+ * @param prices undefined: more of the completion costs nothing
+ */
+export function interimBill({ tokens, costNano: atRecord, estimated }: UsageRecord, shown: Usage | null, prices: EndpointConfig['prices']): Bill {
+  const { prompt, cached, cacheWrite, cacheWrite1h } = tokens;
+  const completion = Math.max(tokens.completion, shown?.completion_tokens ?? 0);
+  const reasoning = Math.max(tokens.reasoning, shown?.completion_tokens_details?.reasoning_tokens ?? 0);
+  const more = completion - tokens.completion;
+  const costNano = atRecord + (prices === undefined ? 0 : costOfCompletion(more, nanoPricesOf(prices)));
   const used = { promptTokens: prompt, completionTokens: completion, cachedTokens: cached, reasoningTokens: reasoning };
   return {
     usage: {
@@ -17,6 +28,7 @@ export function interimBill({ tokens, costNano, estimated }: UsageRecord): Bill 
       cost: usdOfNano(costNano),
     },
     costNano,
-    isEstimated: estimated,
+    isEstimated: estimated || more > 0,
+    ...(cacheWrite1h !== undefined && { cacheWrite1hTokens: cacheWrite1h }),
   };
 }

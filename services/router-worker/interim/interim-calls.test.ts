@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { errorFrame, templateFrame } from '#bus/messages/frame.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
+import type { UsageRecord } from '#bus/messages/usage.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import { systemClock } from '#shared/clock.ts';
 import type { Database } from '#shared/storage/database.ts';
@@ -24,8 +25,8 @@ beforeEach(async () => {
 });
 afterEach(() => calls.close());
 
-async function hasUsed(call: RouterCall, completion: number): Promise<void> {
-  const tokens = { prompt: 10, completion, reasoning: 0, cached: 0, cacheWrite: 0 };
+async function hasUsed(call: RouterCall, completion: number, more: Partial<UsageRecord['tokens']> = {}): Promise<void> {
+  const tokens = { prompt: 10, completion, reasoning: 0, cached: 0, cacheWrite: 0, ...more };
   const served = { model: 'scripted/assistant', provider: 'local', providerName: 'Local' };
   const { body } = readRecordOf(call.callId, { ...served, tokens, costNano: 10_000 + 2_000 * completion, keyId: 'k', estimated: true });
   await database.query(WRITE_INTERIM, [[call.callId], body, 60_000]);
@@ -91,5 +92,13 @@ describe('an interim record', () => {
     await hasUsed(call, completion);
     await calls.diesAfter(call, [shown(call)]);
     expect(await calls.recordOf(call)).toMatchObject({ costNano, provider: 'local', attempts: [] });
+  });
+
+  it('counts with the prompt that the upstream had stated, also where the frames have more of the answer', async () => {
+    const call = calls.callOf('x'.repeat(40));
+    const stated = { prompt: 5_000, cached: 4_000, cacheWrite: 300, cacheWrite1h: 200 };
+    await hasUsed(call, 1, stated);
+    await calls.diesAfter(call, [shown(call)]);
+    expect(await calls.recordOf(call)).toMatchObject({ tokens: { ...stated, completion: 2 }, costNano: 14_000, estimated: true });
   });
 });

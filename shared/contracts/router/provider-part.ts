@@ -21,6 +21,8 @@ export type ProviderPart =
   /** Vectors of the next inputs, in order, each as JSON in the format that the call asks for. Of calls for vectors alone. */
   | { type: 'vectors'; vectors: readonly string[] }
   | { type: 'usage'; usage: ProviderUsage }
+  /** At most one, before the end: for an answer that breaks off. `read` gives what the upstream has counted by then, so that no part per count is needed. */
+  | { type: 'usage-so-far'; read: UsageSoFar }
   /** Exactly one: a stream without it was cut off. */
   | { type: 'finish'; reason: FinishReason; nativeReason: string | null };
 
@@ -57,6 +59,9 @@ export interface ReasoningBlock extends ContentBlock {
   /** The dialect that understands the block when it is sent back, such as `anthropic-claude-v1`. */
   format: string;
 }
+
+/** Counts that have not come are absent. */
+export type UsageSoFar = () => Partial<ProviderUsage>;
 
 /** Optional counts are absent where the upstream reports none. */
 export interface ProviderUsage {

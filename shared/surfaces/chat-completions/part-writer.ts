@@ -120,6 +120,7 @@ function deltaOf(part: ProviderPart): string | null {
     case 'server-tool-result':
     case 'vectors':
     case 'usage':
+    case 'usage-so-far':
     case 'finish':
       return null;
   }

@@ -11,6 +11,9 @@ export const parts: Surface = {
   errorEvent: ({ error }: RouterErrorBody) => eventOf({ type: 'error', error }),
 };
 
+/** The end states what they say. */
+const UNSTATED: ReadonlySet<ProviderPart['type']> = new Set(['usage', 'usage-so-far', 'finish', 'response-metadata']);
+
 const writer: PartWriter = {
   get template(): Template {
     return { prefix: 'data: {"type":"text-delta","text":', suffix: '}\n\n' };
@@ -21,7 +24,7 @@ const writer: PartWriter = {
   },
   parts: (received) =>
     received
-      .filter(({ type }) => type !== 'usage' && type !== 'finish' && type !== 'response-metadata')
+      .filter(({ type }) => !UNSTATED.has(type))
       .map(eventOf)
       .join(''),
   debug: (upstreamBody) => eventOf({ type: 'debug', upstreamBody }),

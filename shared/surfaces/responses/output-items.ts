@@ -124,6 +124,7 @@ export class OutputItems {
       case 'server-tool-result':
       case 'vectors':
       case 'usage':
+      case 'usage-so-far':
       case 'finish':
         return;
     }

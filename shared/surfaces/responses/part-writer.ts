@@ -114,6 +114,7 @@ function isStated({ type }: ProviderPart): boolean {
     case 'server-tool-result':
     case 'vectors':
     case 'usage':
+    case 'usage-so-far':
     case 'finish':
       return false;
     default:

@@ -11,8 +11,9 @@ async function readFixture(name: string): Promise<{ reader: MessageReader; parts
   const bytes = await readFile(new URL(`./__fixtures__/${name}.sse`, import.meta.url));
   const sse = sseReader({ maxEventChars: 100_000 });
   const reader = new MessageReader(null);
-  const [first, ...parts] = [...reader.readEvents(sse.read(bytes)), ...reader.readEvents(sse.end())];
+  const [first, soFar, ...parts] = [...reader.readEvents(sse.read(bytes)), ...reader.readEvents(sse.end())];
   expect(first).toEqual({ type: 'response-metadata', id: 'msg_01A', systemFingerprint: null, serviceTier: 'standard' });
+  expect(soFar).toEqual({ type: 'usage-so-far', read: expect.any(Function) });
   return { reader, parts };
 }
 
@@ -178,7 +179,7 @@ describe('an answer', () => {
     for (const usage of [null, {}, { output_tokens: 'many' }]) {
       expect(read([begun, end('end_turn', usage)])).toMatchObject({
         reader: { broken: null, hasUsage: false },
-        parts: [{ type: 'response-metadata', id: null }, { type: 'finish' }],
+        parts: [{ type: 'response-metadata', id: null }, { type: 'usage-so-far' }, { type: 'finish' }],
       });
     }
   });

@@ -108,6 +108,7 @@ export class MessageReader implements EventReader {
     switch (event.type) {
       case 'message_start':
         this.#begin(event.message, parts);
+        this.#addUsageSoFar(parts);
         return;
       case 'content_block_start':
         this.#open(event.index, event.content_block, parts);
@@ -141,6 +142,11 @@ export class MessageReader implements EventReader {
   #begin({ id, usage }: ApiHead, parts: ProviderPart[]): void {
     this.#usage.begin(usage);
     parts.push({ type: 'response-metadata', id: id ?? null, systemFingerprint: null, serviceTier: usage?.service_tier ?? null });
+  }
+
+  #addUsageSoFar(parts: ProviderPart[]): void {
+    const counted = this.#usage.soFar();
+    if (counted !== null) parts.push({ type: 'usage-so-far', read: () => counted });
   }
 
   #open(index: number, block: ApiBlock, parts: ProviderPart[]): void {
@@ -246,7 +252,7 @@ export class MessageReader implements EventReader {
     if (!open.hasArguments) this.#addArguments(open, exactJson(open.input), parts);
   }
 
-  /** @param usage whose absence leaves that of the start without effect, as it lacks the answer's tokens */
+  /** @param usage whose absence leaves the answer without usage, as that of the start lacks its tokens */
   #finish({ stop_reason: nativeReason, stop_details: details }: ApiStop, usage: ApiUsage, parts: ProviderPart[]): void {
     const counted = this.#usage.end(usage);
     if (counted !== null) this.hasUsage = true;

@@ -12,10 +12,18 @@ export class UsageReader {
     this.#start = usage;
   }
 
+  /** What the start states, where the answer breaks off; null: it does not count the prompt. */
+  soFar(): ProviderUsage | null {
+    return typeof this.#start?.input_tokens === 'number' ? this.#read(null, this.#start.output_tokens ?? 0) : null;
+  }
+
   /** @returns null when the counts of the answer are missing */
   end(usage: ApiUsage): ProviderUsage | null {
     const completionTokens = usage?.output_tokens;
-    if (typeof completionTokens !== 'number') return null;
+    return typeof completionTokens === 'number' ? this.#read(usage, completionTokens) : null;
+  }
+
+  #read(usage: ApiUsage, completionTokens: number): ProviderUsage {
     const last = (name: 'input_tokens' | 'cache_creation_input_tokens' | 'cache_read_input_tokens') => usage?.[name] ?? this.#start?.[name] ?? 0;
     const cachedTokens = last('cache_read_input_tokens');
     const cacheWriteTokens = last('cache_creation_input_tokens');

@@ -13,16 +13,16 @@ async function readFixture(name: string) {
   const signatures: [string, string][] = [];
   const reader = new ChunkReader((...signature) => signatures.push(signature));
   const parts = [...reader.readEvents(sse.read(bytes)), ...reader.readEvents(sse.end())];
-  return { reader, parts: withoutMetadata(parts), signatures };
+  return { reader, parts: contentAndEnd(parts), signatures };
 }
 
 function read(...chunks: readonly unknown[]) {
   const reader = new ChunkReader(() => {});
   const parts = reader.readEvents(chunks.map((chunk) => ({ event: null, data: typeof chunk === 'string' ? chunk : JSON.stringify(chunk) })));
-  return { reader, parts: withoutMetadata(parts) };
+  return { reader, parts: contentAndEnd(parts) };
 }
 
-const withoutMetadata = (parts: readonly ProviderPart[]) => parts.filter(({ type }) => type !== 'response-metadata');
+const contentAndEnd = (parts: readonly ProviderPart[]) => parts.filter(({ type }) => type !== 'response-metadata' && type !== 'usage-so-far');
 const chunk = (parts: readonly object[], finishReason?: string) => ({ candidates: [{ index: 0, content: { role: 'model', parts }, finishReason }] });
 const text = (words: string) => chunk([{ text: words }]);
 
@@ -128,7 +128,7 @@ describe('an answer', () => {
   it('is read from a list of chunks, as the API has it without events', () => {
     const reader = new ChunkReader(() => {});
     const parts = reader.readWhole(JSON.stringify([text('a'), chunk([{ text: 'b' }], 'STOP')]));
-    expect(withoutMetadata(parts).map(({ type }) => type)).toEqual(['text-delta', 'text-delta', 'finish']);
+    expect(contentAndEnd(parts).map(({ type }) => type)).toEqual(['text-delta', 'text-delta', 'finish']);
     expect(reader).toMatchObject({ finished: true, ended: true });
   });
 

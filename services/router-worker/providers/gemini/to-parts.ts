@@ -30,8 +30,9 @@ export class ChunkReader implements EventReader {
   broken: unknown = null;
   readonly #onSignature: SignatureHandler;
   #hasMetadata = false;
-  /** Cumulative, in every chunk: the last one counts. */
+  /** Cumulative, in every chunk: the last one counts, and is read when it is needed. */
   #usage: unknown = null;
+  #hasUsageSoFar = false;
   #toolCalls = 0;
   #searches = 0;
   readonly #citations: Citations;
@@ -77,6 +78,7 @@ export class ChunkReader implements EventReader {
     }
     if (value.usageMetadata !== undefined) this.#usage = value.usageMetadata;
     this.#addText({ text: value.candidates[0].content.parts[0].text }, parts);
+    this.#addUsageSoFar(parts);
   }
 
   #readChunk(chunk: GeminiChunk, parts: ProviderPart[]): void {
@@ -94,6 +96,7 @@ export class ChunkReader implements EventReader {
     }
     if (candidate !== undefined) this.#readCandidate(candidate, parts);
     if (this.finished) this.#addUsage(parts);
+    else this.#addUsageSoFar(parts);
   }
 
   #readCandidate(candidate: GeminiCandidate, parts: ProviderPart[]): void {
@@ -148,12 +151,24 @@ export class ChunkReader implements EventReader {
     parts.push(part);
   }
 
+  #addUsageSoFar(parts: ProviderPart[]): void {
+    if (this.#hasUsageSoFar || this.#usage === null) return;
+    this.#hasUsageSoFar = true;
+    parts.push({ type: 'usage-so-far', read: () => this.#counted() ?? {} });
+  }
+
   #addUsage(parts: ProviderPart[]): void {
-    const usage = this.#usage === null ? null : readUsage(this.#usage);
+    const counted = this.#counted();
     this.#usage = null;
-    if (usage === null || typeof usage.promptTokenCount !== 'number') return;
+    if (counted === null) return;
     this.hasUsage = true;
-    parts.push({ type: 'usage', usage: { ...toUsage(usage, usage.promptTokenCount), ...(this.#searches > 0 && { webSearches: this.#searches }) } });
+    parts.push({ type: 'usage', usage: counted });
+  }
+
+  #counted(): ProviderUsage | null {
+    const usage = this.#usage === null ? null : readUsage(this.#usage);
+    if (usage === null || typeof usage.promptTokenCount !== 'number') return null;
+    return { ...toUsage(usage, usage.promptTokenCount), ...(this.#searches > 0 && { webSearches: this.#searches }) };
   }
 
   #newBlock(id: string | null): ReasoningBlock {

@@ -160,9 +160,14 @@ export class ResponseReader implements EventReader {
     this.#open(index, item, parts);
     const open = this.#itemAt(index, item.id ?? null);
     // The model may also open a page that it has found, which is no search.
-    if (item.type === 'web_search_call' && (item.action?.type ?? 'search') === 'search') this.#searches += 1;
+    if (item.type === 'web_search_call' && (item.action?.type ?? 'search') === 'search') this.#countSearch(parts);
     if (item.type === 'function_call' && !open.hasArguments) this.#addArguments(open, item.arguments || '{}', parts);
     if (item.type === 'reasoning' && item.encrypted_content) this.#add({ type: 'reasoning-encrypted', data: item.encrypted_content, block: open.block }, parts);
+  }
+
+  #countSearch(parts: ProviderPart[]): void {
+    if (this.#searches === 0) parts.push({ type: 'usage-so-far', read: () => ({ webSearches: this.#searches }) });
+    this.#searches += 1;
   }
 
   #addArguments(item: OpenItem | undefined, text: string, parts: ProviderPart[]): void {
