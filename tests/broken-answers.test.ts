@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { begin, cut, eventsOf, openRawUpstream, type RawUpstream } from './helpers/raw-upstream.ts';
 import { openRouterInProcess, type RouterInProcess } from './helpers/router-in-process.ts';
+import { eventData, frameOf } from './upstreams/bedrock-upstream.ts';
 
 const WAIT = { timeout: 60_000 };
 const prices = { prompt: '3', completion: '15', cached_prompt: '0.3', cache_write: '3.75', cache_write_1h: '6', web_search: '0.01' };
@@ -215,6 +216,46 @@ describe('an answer that breaks off costs', () => {
       expect(await billed(headers.get('x-generation-id') ?? '')).toMatchObject({ costNano: 300_030_000 });
     }
     expect((await send({ model: 'anthropic/one', max_tokens: 10 }, { authorization: limited })).status).toBe(402);
+  });
+});
+
+describe('an answer that its provider ends with the reason "error" is free', () => {
+  const text = 'y'.repeat(400);
+  const usage = { prompt_tokens: 100, completion_tokens: 1_000 };
+  const counts = { promptTokenCount: 100, candidatesTokenCount: 1_000 };
+  const failed = { status: 'failed', error: { code: 'server_error', message: 'no' }, usage: { input_tokens: 100, output_tokens: 1_000 } };
+  const events = (...values: readonly object[]) => ({ bytes: eventsOf(...values), type: 'text/event-stream' });
+
+  it.each([
+    ['openai', 'error', 100, events(openai(text), openai('', { usage }, 'error'))],
+    ['openai', 'error', 100, events(openai(text), openai('', { usage, error: { code: 502, message: 'no' } }, 'error'))],
+    ['gemini', 'MALFORMED_FUNCTION_CALL', 100, events(gemini(text), gemini('', counts, 'MALFORMED_FUNCTION_CALL'))],
+    ['responses', 'failed', 100, events({ type: 'response.output_text.delta', delta: text }, { type: 'response.failed', response: failed })],
+    [
+      ...(['bedrock', 'malformed_tool_use', 1] as const),
+      {
+        bytes: Buffer.concat(
+          [eventData('contentBlockDelta', { contentBlockIndex: 0, delta: { text } }), eventData('messageStop', { stopReason: 'malformed_tool_use' })].map(
+            frameOf,
+          ),
+        ),
+        type: 'application/vnd.amazon.eventstream',
+      },
+    ],
+  ])('at %s: %s', async (provider, reason, prompt, { bytes, type }) => {
+    upstream.replyWith((response) => response.writeHead(200, { 'content-type': type }).end(bytes));
+    const { id, usage: shown, choices } = await whole({ model: `${provider}/one` });
+    expect(choices).toEqual([{ finish_reason: 'error', error: { code: 502 } }]);
+    expect(shown).toMatchObject({ prompt_tokens: prompt, cost: 0 });
+    expect(await billed(id)).toMatchObject({ costNano: 0, nativeFinishReason: reason, tokens: { prompt }, attempts: [{ costNano: expect.any(Number) }] });
+    const generation = await fetch(`${router.url}/api/v1/generation?id=${id}`, { headers: { authorization } });
+    expect(await generation.json()).toMatchObject({ data: { total_cost: 0 } });
+  });
+
+  it('but one that breaks off behind an error without that reason is not', async () => {
+    upstream.replyWith((response) => response.end(eventsOf(openai(text), { error: { code: 502, message: 'no' }, usage })));
+    const { id } = await whole({ model: 'openai/one' });
+    expect(await billed(id)).toMatchObject({ costNano: 15_300_000, tokens: { prompt: 100, completion: 1_000 } });
   });
 });
 

@@ -123,7 +123,11 @@ describe('the parts of an answer', () => {
 
   it.each(['malformed_model_output', 'malformed_tool_use'])('end in an error for %s', (reason) => {
     const { broken, finished, parts } = read([delta('a'), stop(reason)]);
-    expect({ broken, finished, parts }).toEqual({ broken: expect.any(ErrorEvent), finished: false, parts: [{ type: 'text-delta', text: 'a' }] });
+    const ended = [
+      { type: 'text-delta', text: 'a' },
+      { type: 'finish', reason: 'error', nativeReason: reason },
+    ];
+    expect({ broken, finished, parts }).toEqual({ broken: expect.any(ErrorEvent), finished: false, parts: ended });
   });
 });
 

@@ -199,9 +199,9 @@ export class ConverseReader implements AnswerProgress {
     if (this.finished) return;
     for (const index of [...this.#blocks.keys()]) this.#close(index, parts);
     const reason = this.#reasonOf(nativeReason);
+    parts.push({ type: 'finish', reason, nativeReason });
     if (reason === 'error') throw new ErrorEvent({ message: `the model stopped with "${nativeReason}"`, __type: 'ModelErrorException' });
     this.finished = true;
-    parts.push({ type: 'finish', reason, nativeReason });
   }
 
   #end({ usage, serviceTier }: Metadata, parts: ProviderPart[]): void {

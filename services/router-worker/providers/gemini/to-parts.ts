@@ -108,7 +108,11 @@ export class ChunkReader implements EventReader {
     const { finishReason: nativeReason, finishMessage } = candidate;
     if (!nativeReason || this.finished) return;
     const reason = this.#reasonOf(nativeReason);
-    if (reason === 'error') throw new ErrorEvent({ message: finishMessage ?? `the model stopped with "${nativeReason}"` });
+    if (reason === 'error') {
+      this.#addUsage(parts);
+      parts.push({ type: 'finish', reason, nativeReason });
+      throw new ErrorEvent({ message: finishMessage ?? `the model stopped with "${nativeReason}"` });
+    }
     this.finished = true;
     for (const annotation of this.#citations.take()) this.#add({ type: 'annotation', annotation }, parts);
     parts.push({ type: 'finish', reason, nativeReason });

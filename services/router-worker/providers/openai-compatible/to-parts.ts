@@ -8,7 +8,15 @@ import { errorIn } from '../http-stream/to-error.ts';
 import { newCallId } from '../new-call-id.ts';
 import { ArgumentsScanner } from './arguments-scanner.ts';
 import { AttachmentReader } from './attachments.ts';
-import { type UpstreamChunk, type UpstreamDelta, type UpstreamLogprobs, type UpstreamPiece, type UpstreamToolCall, upstreamChunk } from './chunk.ts';
+import {
+  type UpstreamChunk,
+  type UpstreamDelta,
+  type UpstreamLogprobs,
+  type UpstreamPiece,
+  type UpstreamToolCall,
+  type UpstreamUsage,
+  upstreamChunk,
+} from './chunk.ts';
 import { isPlainChunk } from './plain-chunk.ts';
 import { toUsage } from './to-usage.ts';
 
@@ -107,25 +115,34 @@ export class PartReader implements EventReader {
   }
 
   #read(chunk: UpstreamChunk, parts: ProviderPart[]): void {
-    if (isError(chunk.error)) throw new ErrorEvent(chunk.error);
     // We ask for one choice; the first chunk of some upstreams has none.
     const choice = chunk.choices?.find(({ index }) => (index ?? 0) === 0);
     const delta = choice?.delta ?? choice?.message;
     const usage = chunk.usage ?? chunk.x_groq?.usage;
+    if (isError(chunk.error)) this.#fail(chunk.error, choice?.finish_reason, usage, parts);
     if (choice !== undefined && (this.#metadata === null || choice.finish_reason || usage)) this.#readMetadata(chunk, parts);
     if (choice?.logprobs) this.#logprobs = joinLogprobs(this.#logprobs, choice.logprobs);
     if (delta) this.#readDelta(delta, parts);
     const nativeReason = choice?.finish_reason;
     if (nativeReason && !this.finished) {
       const reason = toFinishReason(nativeReason);
-      if (reason === 'error') throw new ErrorEvent({ message: `the model stopped with "${nativeReason}"` });
+      if (reason === 'error') this.#fail({ message: `the model stopped with "${nativeReason}"` }, nativeReason, usage, parts);
       this.finished = true;
       parts.push({ type: 'finish', reason, nativeReason });
     }
-    if (usage) {
-      this.hasUsage = true;
-      parts.push({ type: 'usage', usage: toUsage(usage, this.#countsReasoningApart) });
-    }
+    if (usage) this.#addUsage(usage, parts);
+  }
+
+  /** What its chunk says of the end is stated. @throws ErrorEvent always */
+  #fail(error: unknown, nativeReason: string | null | undefined, usage: UpstreamUsage | null | undefined, parts: ProviderPart[]): never {
+    if (usage) this.#addUsage(usage, parts);
+    if (nativeReason && !this.finished && toFinishReason(nativeReason) === 'error') parts.push({ type: 'finish', reason: 'error', nativeReason });
+    throw new ErrorEvent(error);
+  }
+
+  #addUsage(usage: UpstreamUsage, parts: ProviderPart[]): void {
+    this.hasUsage = true;
+    parts.push({ type: 'usage', usage: toUsage(usage, this.#countsReasoningApart) });
   }
 
   #readDelta(delta: UpstreamDelta, parts: ProviderPart[]): void {

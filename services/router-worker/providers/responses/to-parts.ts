@@ -182,16 +182,24 @@ export class ResponseReader implements EventReader {
 
   #finish(response: ApiResponse, parts: ProviderPart[]): void {
     const { status, error, incomplete_details: details } = response;
-    if (status === 'failed' || status === 'cancelled') throw new ErrorEvent(error ?? { message: `the answer is ${status}` });
+    if (status === 'failed' || status === 'cancelled') {
+      this.#addUsage(response, parts);
+      if (!this.finished) parts.push({ type: 'finish', reason: 'error', nativeReason: status });
+      throw new ErrorEvent(error ?? { message: `the answer is ${status}` });
+    }
     this.ended = true;
     const native = details?.reason ?? status ?? 'completed';
     if (!this.finished) {
       this.finished = true;
       parts.push({ type: 'finish', reason: this.#reasonOf(status ?? null, details?.reason ?? null), nativeReason: native });
     }
-    if (!response.usage) return;
+    this.#addUsage(response, parts);
+  }
+
+  #addUsage({ usage }: ApiResponse, parts: ProviderPart[]): void {
+    if (!usage) return;
     this.hasUsage = true;
-    parts.push({ type: 'usage', usage: { ...toUsage(response.usage), ...(this.#searches > 0 && { webSearches: this.#searches }) } });
+    parts.push({ type: 'usage', usage: { ...toUsage(usage), ...(this.#searches > 0 && { webSearches: this.#searches }) } });
   }
 
   #reasonOf(status: string | null, reason: string | null) {
