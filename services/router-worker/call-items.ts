@@ -211,6 +211,9 @@ async function settleCall(
     decided: (choice) => {
       record.choice = choice;
     },
+    added: (added) => {
+      record.added = added;
+    },
     answering: (candidate, answer) => record.answering(candidate, answer),
     attempted: (attempt) => {
       attempts.push(attempt);

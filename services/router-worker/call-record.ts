@@ -15,8 +15,8 @@ import type { Candidate, Catalogue, Choice } from './call/candidates.ts';
 import type { ShownAnswer } from './call/execute-call.ts';
 import type { Ending } from './call/execution.ts';
 import type { ModelEndpoint } from './call/model-endpoint.ts';
-import { type Bill, billOf } from './call/usage.ts';
-import { interimBill } from './interim/interim-bill.ts';
+import { type AddedUse, type Bill, billOf } from './call/usage.ts';
+import { interimBill, interimSearch } from './interim/interim-bill.ts';
 import type { Shown } from './published-frames.ts';
 import { type ServedBy, usageRecordOf } from './usage-record.ts';
 import { storeRecord } from './usage-recorder.ts';
@@ -53,6 +53,8 @@ interface OpenCall {
 export class CallRecord {
   /** Null: no decision was made. */
   choice: Choice | null = null;
+  /** By stages; null: none has run. */
+  added: AddedUse | null = null;
   readonly #open: OpenCall;
   readonly #deps: RecordDeps;
   /** Whose parts are published; null: none was begun. */
@@ -97,7 +99,9 @@ export class CallRecord {
     const { candidate, answer } = this.#answering;
     const { model, provider, endpoint, request } = candidate;
     const servedBy = { model: model.id, provider: provider.slug, providerName: provider.name };
-    const ending: Ending = { how: 'failed', answer, bill: billOf(answer, request, endpoint, 'failed') };
+    const { added } = this;
+    const bill = billOf(answer, request, endpoint, 'failed', added ?? undefined);
+    const ending: Ending = { how: 'failed', answer, bill, ...(added !== null && { search: added.search }) };
     const isReserved = call.reserved === true;
     const endedAtMs = this.#deps.clock.nowMs();
     return usageRecordOf({ call, keyId: call.keyId, isReserved, ending, attempts, choice: this.choice, servedBy, isCancelled: false, endedAtMs });
@@ -165,7 +169,7 @@ export class CallRecord {
     const { model, provider, providerName } = interim;
     if (model !== null && providerName !== null) this.#servedBy = { model, provider, providerName };
     const prices = (found ?? this.#endpointOf({ model, providerName }))?.endpoint.prices;
-    return { answer, bill: interimBill(interim, bill?.usage ?? null, prices) };
+    return { answer, bill: interimBill(interim, bill?.usage ?? null, prices), ...interimSearch(interim) };
   }
 
   /** Of a call whose terminal frame readers have: its worker may have died before the record was stored. What the frame states is billed. */
@@ -175,7 +179,8 @@ export class CallRecord {
     this.#isCorrected = true;
     if (answer.usage === null) {
       const lost = this.lost(hasContent(answer) ? shown : null, interim);
-      void this.store({ how: 'failed', answer, bill: lost?.bill ?? null });
+      const searched = lost?.search === undefined ? {} : { search: lost.search };
+      void this.store({ how: 'failed', answer, bill: lost?.bill ?? null, ...searched });
     } else {
       const bill = billOf(answer, this.#open.call.request, this.#endpointOf(shown)?.endpoint);
       void this.store({ how: 'completed', answer, bill: shown.cost === null ? bill : { ...bill, costNano: nanoOfUsd(shown.cost) } });

@@ -10,7 +10,7 @@ import { annotationsBehind } from '../pipeline/annotations-behind.ts';
 import type { PluginEngines } from '../pipeline/engines.ts';
 import { reportIgnored } from '../pipeline/ignored-plugins.ts';
 import { type Pipeline, pipelineFor, stagedCall, transformedAnswer } from '../pipeline/pipeline.ts';
-import type { FileTools, Stage, StagedCall } from '../pipeline/stage.ts';
+import type { FileTools, RouterSearch, Stage, StagedCall } from '../pipeline/stage.ts';
 import { reportOnce, withOneSearch } from '../pipeline/staged-again.ts';
 import { stages as allStages } from '../pipeline/stages.ts';
 import type { PlatformCalls } from '../platform/platform-calls.ts';
@@ -34,6 +34,8 @@ export interface ShownAnswer {
   /** Null: it is not known any more. */
   answer: Answer | null;
   bill: Bill;
+  /** As of an ending. */
+  search?: RouterSearch | null;
 }
 
 export interface ExecuteDeps extends RunDeps {
@@ -164,13 +166,19 @@ async function runTransformed(
   const restage = (tried: Tried) => stage(ready, tried);
   const restaged = (staged: StagedCall) => {
     ready = staged;
+    execution.added?.(addedBy(ready));
   };
+  execution.added?.(addedBy(ready));
   const unread = ready.hasUnreadFiles && !admitsOne(asked) ? { unread: { asked, restage, restaged, partTransforms: pipeline.parts } } : {};
   const outcome = await runStaged(ready, { parts, ...unread }, execution, observer, deps);
-  const { request, search, costNano } = ready;
-  const added = { search, costNano };
+  const { request } = ready;
+  const added = addedBy(ready);
   if (outcome.type !== 'completed' || call.want === 'frames') return { ...outcome, added };
   return { ...outcome, added, answer: await transformedAnswer(pipeline.answer, outcome.answer, { request, signal, report: staged }) };
+}
+
+function addedBy({ search, costNano }: StagedCall): AddedUse {
+  return { search, costNano };
 }
 
 /**
@@ -235,7 +243,8 @@ function runDecided(
 /** Ends a call with an error without executing it. @param shown null: readers have nothing of it @throws what `ending` rejects with */
 export async function refuseCall(execution: Execution, error: SwitchyardError, shown: ShownAnswer | null): Promise<CallResult> {
   const bill = shown?.bill ?? null;
-  const recorded = execution.ending?.({ how: 'failed', answer: shown?.answer ?? null, bill }) ?? null;
+  const searched = shown?.search === undefined ? {} : { search: shown.search };
+  const recorded = execution.ending?.({ how: 'failed', answer: shown?.answer ?? null, bill, ...searched }) ?? null;
   if (recorded !== null) await recorded;
   return responseWriterFor(execution, routingReportOf(execution.call), () => {}).fail(
     error,

@@ -9,7 +9,7 @@ import type { CallSignal } from '../call-signal.ts';
 import type { PipelineReport, RouterSearch } from '../pipeline/stage.ts';
 import type { CallObserver } from './attempt.ts';
 import type { Candidate, Choice } from './candidates.ts';
-import type { AttemptEnd, Bill } from './usage.ts';
+import type { AddedUse, AttemptEnd, Bill } from './usage.ts';
 
 /** The result of a call, which an actor gets as a command. */
 export type CallResult =
@@ -49,6 +49,8 @@ export interface Execution {
    * files were left to endpoints goes to those that take none.
    */
   decided?(choice: Choice): void;
+  /** Called with what stages have used, before the first attempt; again where they have run again. Not for a call without stages. */
+  added?(added: AddedUse): void;
   /** Called per plugin that applies, once its end is known. Absent: the caller does not want to know. */
   staged?: PipelineReport;
   /** Called with each attempt whose parts are published from then on; the answer is filled while it runs. */

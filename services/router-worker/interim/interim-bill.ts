@@ -5,13 +5,14 @@ import { nanoPricesOf } from '#shared/credit/nano-prices.ts';
 import { usdOfNano } from '#shared/credit/nano-usd.ts';
 import { type Bill, costOfCompletion } from '../call/usage.ts';
 import { usageDetailsOf } from '../call/usage-details.ts';
+import type { RouterSearch } from '../pipeline/stage.ts';
 
 /**
  * What a call had used at its interim record, as its answer states it, and what its frames have of the completion beyond that.
  * @param shown null: no frame is retained
  * @param prices undefined: more of the completion costs nothing
  */
-export function interimBill({ tokens, costNano: atRecord, estimated }: UsageRecord, shown: Usage | null, prices: EndpointConfig['prices']): Bill {
+export function interimBill({ tokens, costNano: atRecord, estimated, searches }: UsageRecord, shown: Usage | null, prices: EndpointConfig['prices']): Bill {
   const { prompt, cached, cacheWrite, cacheWrite1h } = tokens;
   const completion = Math.max(tokens.completion, shown?.completion_tokens ?? 0);
   const reasoning = Math.max(tokens.reasoning, shown?.completion_tokens_details?.reasoning_tokens ?? 0);
@@ -26,9 +27,16 @@ export function interimBill({ tokens, costNano: atRecord, estimated }: UsageReco
       ...usageDetailsOf(cacheWrite === 0 ? used : { ...used, cacheWriteTokens: cacheWrite }),
       is_byok: false,
       cost: usdOfNano(costNano),
+      ...(searches !== undefined && { server_tool_use: { web_search_requests: searches }, server_tool_use_details: { web_search_requests: searches } }),
     },
     costNano,
     isEstimated: estimated || more > 0,
     ...(cacheWrite1h !== undefined && { cacheWrite1hTokens: cacheWrite1h }),
   };
+}
+
+/** What made the searches of an interim record; absent: there were none, or it is not known. */
+export function interimSearch({ searchEngine: engine, searchResults: results = 0 }: UsageRecord): { search?: RouterSearch | null } {
+  if (engine === undefined) return {};
+  return { search: engine === 'native' ? null : { engine, results } };
 }

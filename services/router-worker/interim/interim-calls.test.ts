@@ -25,10 +25,10 @@ beforeEach(async () => {
 });
 afterEach(() => calls.close());
 
-async function hasUsed(call: RouterCall, completion: number, more: Partial<UsageRecord['tokens']> = {}): Promise<void> {
+async function hasUsed(call: RouterCall, completion: number, more: Partial<UsageRecord['tokens']> = {}, searched: Partial<UsageRecord> = {}): Promise<void> {
   const tokens = { prompt: 10, completion, reasoning: 0, cached: 0, cacheWrite: 0, ...more };
   const served = { model: 'scripted/assistant', provider: 'local', providerName: 'Local' };
-  const { body } = readRecordOf(call.callId, { ...served, tokens, costNano: 10_000 + 2_000 * completion, keyId: 'k', estimated: true });
+  const { body } = readRecordOf(call.callId, { ...served, tokens, costNano: 10_000 + 2_000 * completion, keyId: 'k', estimated: true, ...searched });
   await database.query(WRITE_INTERIM, [[call.callId], body, 60_000]);
 }
 
@@ -100,5 +100,17 @@ describe('an interim record', () => {
     await hasUsed(call, 1, stated);
     await calls.diesAfter(call, [shown(call)]);
     expect(await calls.recordOf(call)).toMatchObject({ tokens: { ...stated, completion: 2 }, costNano: 14_000, estimated: true });
+  });
+
+  it.each<[string, Partial<UsageRecord>]>([
+    ['an engine of the router', { searches: 1, searchEngine: 'engine', searchResults: 3 }],
+    ['the provider', { searches: 2, searchEngine: 'native' }],
+  ])('has the searches by %s, which no frame states', async (_, searched) => {
+    const call = calls.callOf('x'.repeat(40));
+    await hasUsed(call, 1, {}, searched);
+    await calls.diesAfter(call, [shown(call)]);
+    const record = await calls.recordOf(call);
+    expect(record).toMatchObject({ ...searched, costNano: 14_000 });
+    expect(record.searchResults).toBe(searched.searchResults);
   });
 });
