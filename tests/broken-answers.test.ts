@@ -30,6 +30,15 @@ beforeAll(async () => {
       modelOf('bedrock', 'some.model-v1:0'),
       { id: 'openai/short', endpoints: [{ provider: 'openai', upstream_model: 'gpt', prices, context_length: 1_000 }] },
     ],
+    plugins: {
+      web: {
+        name: 'engine',
+        url: `${upstream.url}/search`,
+        price: '0.005',
+        request: { query: 'query' },
+        response: { results: 'results', url: 'url', title: 'title', content: 'text' },
+      },
+    },
     keys: [
       { id: 'one', key: '${KEY}' },
       { id: 'limited', key: '${LIMITED}', limit: '1' },
@@ -216,6 +225,51 @@ describe('an answer that breaks off costs', () => {
       expect(await billed(headers.get('x-generation-id') ?? '')).toMatchObject({ costNano: 300_030_000 });
     }
     expect((await send({ model: 'anthropic/one', max_tokens: 10 }, { authorization: limited })).status).toBe(402);
+  });
+});
+
+it('the interim record of a stream has what its provider had counted, and what the router has searched for', async () => {
+  const usage = { prompt_tokens: 20_000, completion_tokens: 0 };
+  upstream.replyWith((response, path) => {
+    if (path !== '/search') begin(response, eventsOf(openai('', { usage }), openai('hello')));
+    else
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ results: [{ url: 'https://a.test/', title: 't', text: 'page' }] }));
+  });
+  const leaving = new AbortController();
+  const response = await send({ model: 'openai/one', stream: true, plugins: [{ id: 'web' }] }, { signal: leaving.signal });
+  const found = await vi.waitFor(async () => {
+    const { rows } = await router.database.query<{ record: object }>('select record from interim_records where generation_id = $1', [idOf(response)]);
+    expect(rows).toHaveLength(1);
+    return rows[0]?.record;
+  }, WAIT);
+  // 20,000 × 3 + 2 × 15, in millionths of a dollar, and a search.
+  const costNano = 60_030_000 + 5_000_000;
+  const searched = { searches: 1, searchEngine: 'engine', searchResults: 1 };
+  expect(found).toMatchObject({ costNano, ...searched, tokens: { prompt: 20_000, completion: 2 } });
+  leaving.abort();
+  expect(await billed(idOf(response))).toMatchObject({ costNano, searches: 1 });
+});
+
+describe('counts that no model has', () => {
+  it.each([
+    ['openai', eventsOf(openai('hello', {}, 'stop'), { choices: [], usage: { prompt_tokens: Number.MAX_SAFE_INTEGER, completion_tokens: 5 } })],
+    [
+      'anthropic',
+      eventsOf(anthropic.start({ input_tokens: 1e15, output_tokens: 1 }), anthropic.text('hello'), anthropic.end({ output_tokens: 1e15 }), anthropic.stop),
+    ],
+    ['gemini', eventsOf(gemini('hello', { promptTokenCount: 1e15, candidatesTokenCount: 5 }, 'STOP'))],
+    [
+      'responses',
+      eventsOf(
+        { type: 'response.output_text.delta', delta: 'hello' },
+        { type: 'response.completed', response: { status: 'completed', usage: { input_tokens: 1e15, output_tokens: 5 } } },
+      ),
+    ],
+  ])('are as none at %s: the call is billed by an estimate', async (provider, events) => {
+    upstream.replyWith((response) => response.writeHead(200, { 'content-type': 'text/event-stream' }).end(events));
+    const { id, usage } = await whole({ model: `${provider}/one` });
+    expect(usage).toEqual({ prompt_tokens: 1, completion_tokens: 2, cost: 0.000_033 });
+    expect(await billed(id)).toMatchObject({ costNano: 33_000, estimated: true });
   });
 });
 

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { exactObject } from '../exact-numbers.ts';
+import { tokenCount } from '../token-count.ts';
 
 /** The fields of the API's events that are read. Unknown events, blocks and deltas are ignored, since the API adds some without notice. */
-const count = z.number().min(0).transform(Math.round).nullish();
+const count = tokenCount.nullish();
 
 const usage = z
   .object({

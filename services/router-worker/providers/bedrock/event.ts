@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import { tokenCount } from '../token-count.ts';
 
 /** The fields of the API's events and answers that are read. Unknown events, blocks and deltas are ignored, since the API adds some without notice. */
-const count = z.number().min(0).transform(Math.round).nullish();
+const count = tokenCount.nullish();
 const index = z.number().int().min(0);
 
 const usage = z.object({

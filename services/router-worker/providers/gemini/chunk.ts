@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { exactObject } from '../exact-numbers.ts';
+import { tokenCount } from '../token-count.ts';
 
 /** The fields of GenerateContentResponse that are read; null counts as absent. */
-const count = z.number().min(0).transform(Math.round).nullish();
+const count = tokenCount.nullish();
 
 const usage = z.object({
   promptTokenCount: count,
@@ -21,8 +22,9 @@ const part = z.object({
 });
 
 const source = z.object({ web: z.object({ uri: z.string(), title: z.string().nullish() }).nullish() });
-/** Offsets in bytes of UTF-8, from the start of a part. */
-const segment = z.object({ startIndex: count, endIndex: count, text: z.string().nullish() });
+/** In bytes of UTF-8, from the start of a part. */
+const offset = z.number().min(0).transform(Math.round).nullish();
+const segment = z.object({ startIndex: offset, endIndex: offset, text: z.string().nullish() });
 const support = z.object({ segment: segment.nullish(), groundingChunkIndices: z.array(z.number()).nullish() });
 const token = z.object({ token: z.string(), logProbability: z.number() });
 

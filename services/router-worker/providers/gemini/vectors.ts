@@ -4,6 +4,7 @@ import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { JsonRequest } from '../http-stream/begin-exchange.ts';
 import type { VectorDialect } from '../http-stream/vectors.ts';
 import type { VectorCall, VectorInput, Vectors } from '../provider.ts';
+import { tokenCount } from '../token-count.ts';
 import type { Credential, GeminiAccess } from './credential.ts';
 import { type PrepareDeps, prepareCall } from './prepare-call.ts';
 import { toContentParts } from './to-content-parts.ts';
@@ -29,20 +30,14 @@ const TASK = /^[A-Z][A-Z_]{1,63}$/;
 const values = z.array(z.number()).transform((numbers) => Float32Array.from(numbers));
 const batch = z.object({
   embeddings: z.array(z.object({ values })),
-  usageMetadata: z
-    .object({ promptTokenCount: z.number().int().min(0) })
-    .nullish()
-    .catch(null),
+  usageMetadata: z.object({ promptTokenCount: tokenCount }).nullish().catch(null),
 });
 const predicted = z.object({
   predictions: z.array(
     z.object({
       embeddings: z.object({
         values,
-        statistics: z
-          .object({ token_count: z.number().int().min(0) })
-          .nullish()
-          .catch(null),
+        statistics: z.object({ token_count: tokenCount }).nullish().catch(null),
       }),
     }),
   ),

@@ -1,11 +1,12 @@
 import { z } from 'zod';
 import { exactObject } from '../exact-numbers.ts';
+import { tokenCount } from '../token-count.ts';
 
 /** The fields of an upstream's chunk that are read. Vendors omit, add and misname fields: little is required, and null counts as absent. */
-const count = z.number().min(0).transform(Math.round).nullish();
+const count = tokenCount.nullish();
 
 const usage = z.object({
-  prompt_tokens: z.number().min(0).transform(Math.round),
+  prompt_tokens: tokenCount,
   completion_tokens: count,
   prompt_tokens_details: z.object({ cached_tokens: count, cache_write_tokens: count, audio_tokens: count, video_tokens: count }).nullish(),
   completion_tokens_details: z

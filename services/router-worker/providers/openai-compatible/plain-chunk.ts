@@ -1,3 +1,4 @@
+import { isTokenCount } from '../token-count.ts';
 import type { UpstreamChunk } from './chunk.ts';
 
 /**
@@ -31,11 +32,11 @@ function isPlainDelta(value: unknown): boolean {
 }
 
 function isPlainUsage(value: unknown): boolean {
-  if (!isObject(value) || !isCount(value.prompt_tokens)) return false;
+  if (!isObject(value) || !isTokenCount(value.prompt_tokens)) return false;
   const { prompt_tokens_details: prompt, completion_tokens_details: completion } = value;
   return (
-    isCountOrNone(value.completion_tokens) &&
-    isCountOrNone(value.prompt_cache_hit_tokens) &&
+    isTokenCountOrNone(value.completion_tokens) &&
+    isTokenCountOrNone(value.prompt_cache_hit_tokens) &&
     (!isSet(prompt) || holdsCounts(prompt, PROMPT_COUNTS)) &&
     (!isSet(completion) || holdsCounts(completion, COMPLETION_COUNTS))
   );
@@ -45,7 +46,7 @@ const PROMPT_COUNTS = ['cached_tokens', 'cache_write_tokens', 'audio_tokens', 'v
 const COMPLETION_COUNTS = ['reasoning_tokens', 'audio_tokens', 'image_tokens', 'accepted_prediction_tokens', 'rejected_prediction_tokens'];
 
 function holdsCounts(value: unknown, names: readonly string[]): boolean {
-  return isObject(value) && names.every((name) => isCountOrNone(value[name]));
+  return isObject(value) && names.every((name) => isTokenCountOrNone(value[name]));
 }
 
 function isSet(value: unknown): boolean {
@@ -65,10 +66,10 @@ function isTextOrNone(value: unknown): boolean {
   return typeof value === 'string' || !isSet(value);
 }
 
-function isCount(value: unknown): boolean {
-  return Number.isSafeInteger(value) && Number(value) >= 0;
+function isTokenCountOrNone(value: unknown): boolean {
+  return !isSet(value) || isTokenCount(value);
 }
 
 function isCountOrNone(value: unknown): boolean {
-  return !isSet(value) || isCount(value);
+  return !isSet(value) || (Number.isSafeInteger(value) && Number(value) >= 0);
 }

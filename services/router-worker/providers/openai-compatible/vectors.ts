@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { VectorDialect } from '../http-stream/vectors.ts';
 import type { VectorCall, VectorInput, Vectors } from '../provider.ts';
+import { tokenCount } from '../token-count.ts';
 import type { Profile } from './profiles.ts';
 import { vectorIn } from './vector-in.ts';
 
@@ -8,10 +9,7 @@ const vector = z.union([z.array(z.number()).transform((numbers) => Float32Array.
 /** `index` is missing at some servers, which keep the order. */
 const list = z.object({
   data: z.array(z.object({ index: z.number().int().min(0).nullish(), embedding: vector })),
-  usage: z
-    .object({ prompt_tokens: z.number().int().min(0) })
-    .nullish()
-    .catch(null),
+  usage: z.object({ prompt_tokens: tokenCount }).nullish().catch(null),
 });
 
 /** POST /embeddings. Numbers and base64 are read alike: servers that don't know `encoding_format` ignore it. */

@@ -1,11 +1,12 @@
 import { z } from 'zod';
+import { tokenCount } from '../token-count.ts';
 
 /** The fields of the API's events that are read. Unknown events and items are ignored. */
-const count = z.number().min(0).transform(Math.round).nullish();
+const count = tokenCount.nullish();
 const usage = z
   .object({
-    input_tokens: z.number().min(0).transform(Math.round),
-    output_tokens: z.number().min(0).transform(Math.round),
+    input_tokens: tokenCount,
+    output_tokens: tokenCount,
     input_tokens_details: z.object({ cached_tokens: count }).nullish().catch(null),
     output_tokens_details: z.object({ reasoning_tokens: count }).nullish().catch(null),
   })
