@@ -20,6 +20,8 @@ export interface PromptSize {
   textTokens: number;
   /** So many at least; files count for none. */
   leastTextTokens: number;
+  /** Part of `textTokens`: files by their base64, which may have many more characters than what a model reads of them. */
+  fileTokens: number;
   images: number;
   recordings: number;
   /** Of pictures, for endpoints that count them as part of the prompt. */
@@ -33,10 +35,12 @@ export function promptSizeOf(request: ChatRequest): PromptSize {
   const others = sizeOf(textsBesideMessages(request));
   const files = sizeOf(filesOf(request));
   const leastChars = messages.chars + others.chars;
+  const extraBytes = messages.extraBytes + others.extraBytes;
+  const textTokens = tokensIn(leastChars + files.chars, extraBytes + files.extraBytes);
   return {
-    textTokens:
-      Math.ceil((leastChars + files.chars) / CHARS_PER_TOKEN) + Math.ceil((messages.extraBytes + others.extraBytes + files.extraBytes) / EXTRA_BYTES_PER_TOKEN),
+    textTokens,
     leastTextTokens: Math.ceil(leastChars / MOST_CHARS_PER_TOKEN),
+    fileTokens: textTokens - tokensIn(leastChars, extraBytes),
     images,
     recordings,
     imageTokens: images * TOKENS_PER_IMAGE,
@@ -50,12 +54,15 @@ export function promptTokensAt({ context_length: context, prices }: Pick<Endpoin
   return Math.min(tokens, context ?? Number.POSITIVE_INFINITY);
 }
 
+function tokensIn(chars: number, extraBytes: number): number {
+  return Math.ceil(chars / CHARS_PER_TOKEN) + Math.ceil(extraBytes / EXTRA_BYTES_PER_TOKEN);
+}
+
 function* textsBesideMessages({ tools, response_format: format }: ChatRequest): Iterable<string> {
   if (tools !== undefined) yield JSON.stringify(tools);
   if (format !== undefined) yield JSON.stringify(format);
 }
 
-/** Their base64 may have many more characters than what a model reads of it. */
 function* filesOf(request: ChatRequest): Iterable<string> {
   for (const { content } of messagesBeyondText(request)) {
     if (!Array.isArray(content)) continue;

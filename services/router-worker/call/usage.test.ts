@@ -130,6 +130,15 @@ describe('billOf', () => {
     return answer;
   };
 
+  it('estimates the prompt of an answer that broke off with its tools, and without its files', () => {
+    const tools = [{ type: 'function' as const, function: { name: 'find', description: 'a'.repeat(4_000) } }];
+    const file = { type: 'file' as const, file: { filename: 'a.pdf', file_data: `data:application/pdf;base64,${'A'.repeat(40_000)}` } };
+    const asked: ChatRequest = { messages: [{ role: 'user', content: [{ type: 'text', text: 'hi' }, file] }], tools };
+    const { usage } = billOf(shown(), asked, { prices }, 'failed');
+    expect(usage.prompt_tokens).toBeGreaterThan(1_000);
+    expect(usage.prompt_tokens).toBeLessThan(1_100);
+  });
+
   it.each<[string, AttemptEnd, () => Answer, number]>([
     // 3 tokens of the prompt at 2, and 2 of the text at 10.
     ['what was shown, when the upstream breaks off', 'failed', shown, 26_000],

@@ -97,7 +97,7 @@ export function statedIn({ usage, usageSoFar }: Answer): Partial<ProviderUsage> 
 
 /**
  * What an answer used. The counts of one that broke off may be those of its start: then what came of it counts, and a prompt that the upstream has not counted
- * is estimated as its reservation was.
+ * is estimated as its reservation was, but for files.
  */
 export function usedBy(
   answer: Answer,
@@ -174,7 +174,8 @@ const sizes = new WeakMap<ChatRequest, PromptSize>();
 function promptTokensOf(request: ChatRequest, endpoint: BilledEndpoint = {}): number {
   const size = sizes.get(request) ?? promptSizeOf(request);
   sizes.set(request, size);
-  return promptTokensAt(endpoint, size);
+  // What a model reads of a file is not known here, and its base64 would be charged many times over.
+  return promptTokensAt(endpoint, { ...size, textTokens: size.textTokens - size.fileTokens });
 }
 
 function tokensIn(chars: number): number {
