@@ -104,7 +104,7 @@ export class Gateway {
     else if (what < 70) this.#startRun(session);
     else if (what < 75) this.#changeLog();
     else if (what < 79) this.#send({ ...create(session), commandId: this.#next('create'), mode: chance.oneIn(4) ? 'manual' : 'auto' });
-    else if (what < 83) this.#send(patch(session, this.#next('patch'), { title: `title ${this.#numbers}`, upsertLabels: ['seen'] }));
+    else if (what < 83) this.#changeRecord(session);
     else if (what < 85) this.#send({ ...remove(session), commandId: this.#next('delete') });
     else if (what < 92) this.#repeat();
     else if (what < 96) this.#sendStart();
@@ -123,6 +123,13 @@ export class Gateway {
     const traceId = String(this.#numbers).padStart(32, '0');
     const checked = this.#deps.scheduler.chance.oneIn(4) && ({ v: 3, moderation: this.#deps.scheduler.chance.pick(moderationModes) } as const);
     this.#send({ ...post(session, `message ${commandId}`), ...checked, commandId, traceId, triggersTurn, bundleHash: this.bundleOf(session) });
+  }
+
+  /** Every third change takes the session over from the agent, and every third hands it back. */
+  #changeRecord(session: string): void {
+    const commandId = this.#next('patch');
+    const mode = [undefined, 'manual', 'auto'][this.#numbers % 3] as 'manual' | 'auto' | undefined;
+    this.#send(patch(session, commandId, { title: `title ${this.#numbers}`, upsertLabels: ['seen'], ...(mode && { mode }) }));
   }
 
   #inject(session: string): void {

@@ -206,6 +206,15 @@ export const plantedFaults: readonly PlantedFault[] = [
     },
   },
   {
+    name: 'a message that begins a turn in manual mode',
+    caughtAt: 1,
+    patch: {
+      file: 'actors/kinds/session/machine.ts',
+      find: "event.post.turn !== null && context.mode === 'auto',",
+      replace: 'event.post.turn !== null,',
+    },
+  },
+  {
     name: 'a message that models see while it is being checked',
     caughtAt: 313,
     patch: {

@@ -2,6 +2,7 @@ import type { SessionCommand } from '../../bus/messages/session.ts';
 import type { ConversationEvent } from '../../shared/contracts/agent/conversation-event.ts';
 import { checkCancelledRuns } from './cancelled-run-rules.ts';
 import { checkEvents } from './event-rules.ts';
+import { checkModes } from './mode-rules.ts';
 import type { Row } from './model-rows.ts';
 import { checkModeration } from './moderation-rules.ts';
 import type { Simulation } from './simulation.ts';
@@ -26,6 +27,7 @@ export function checkRules(simulation: Simulation): void {
   checkTools(simulation);
   checkCancelledRuns(simulation, logs);
   checkModeration(simulation, logs);
+  checkModes(simulation, logs);
   checkTurns(simulation);
   checkToolsOfTurns(simulation, logs);
   checkEvents(simulation);

@@ -61,6 +61,7 @@ export async function runSchedules(half: number): Promise<void> {
     'eventsPatched',
     'messagesPassed',
     'messagesWithheld',
+    'takenOver',
     'turnsWithDocuments',
     'turnsWithVectors',
     'callsOfCancelled',

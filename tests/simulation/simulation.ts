@@ -83,6 +83,8 @@ export class Simulation {
     withEngine: 0,
     messagesPassed: 0,
     messagesWithheld: 0,
+    /** Sessions that were in manual mode. */
+    takenOver: 0,
     runs: 0,
     runsAsked: 0,
     runsWithTools: 0,

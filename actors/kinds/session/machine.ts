@@ -2,7 +2,7 @@ import { and, assign, setup } from 'xstate';
 import { deleteEvents, deleteEventsOfTurn, keepEventsOfRun, patchEvent } from './log-actions.ts';
 import { hasTooManyChecks, isAwaitedCheck, notifyHeldTurn, settleCheck, tooManyChecks } from './message-checks.ts';
 import { appendChecked, begin, beginWantedTurn, wait } from './post-actions.ts';
-import { change, erase, greet, openRecord, refusePatch, setMode } from './record-actions.ts';
+import { change, erase, greet, openRecord, refusePatch, setAskedMode, setMode } from './record-actions.ts';
 import { alreadySettled, alreadyThere, notThere, replyWithEvent, replyWithNothing, replyWithSession } from './reply-actions.ts';
 import type { SessionActions, SessionContext, SessionEvent } from './types.ts';
 import {
@@ -40,7 +40,8 @@ export const SESSION_MACHINE_VERSION = 4;
  *   any that exists ──message.checked──▶ the same   the message is marked; the turn that waits goes on after the last, or fails without a result
  *   any that exists ──event.patch──▶ the same     a stored event changes
  *   any that exists ──events.delete──▶ the same   refused during a run, and during a turn unless it may cancel it
- *   any that exists ──session.patch──▶ the same   the record changes; a turn in progress goes on, the new mode applies to later messages
+ *   any that exists ──session.patch──▶ the same   the record changes; a turn in progress goes on, the new mode applies to later messages; a turn
+ *                                                 that waits to begin is dropped by manual mode, and its messages stay in the log
  *
  * At most one turn or run is in progress, so their events never interleave in the log. Pure, like the turn's machine (actors/kinds/turn).
  */
@@ -71,7 +72,8 @@ export const sessionMachine = setup({
     isForced: ({ event }) => event.type === 'events.delete' && event.force,
     isCrowded: ({ context }) => context.queue.length >= MAX_WAITING_RUNS,
     hasWaitingRun: ({ context }) => context.queue.length > 0,
-    hasWantedTurn: ({ context }) => context.wanted !== null,
+    // Not one that a release before has kept in manual mode.
+    hasWantedTurn: ({ context }) => context.wanted !== null && context.mode === 'auto',
     hasTooManyChecks,
     isAwaitedCheck,
     isDelivered: ({ context: { ephemeral, deliveries = [] } }) => ephemeral && deliveries.length === 0,
@@ -166,6 +168,7 @@ export const sessionMachine = setup({
           { actions: [...appendChecked('own'), replyWithEvent()] },
         ],
         'message.checked': { guard: 'isAwaitedCheck', actions: settleCheck() },
+        'mode.asked': { actions: setAskedMode() },
         'run.start': {
           target: 'running',
           actions: [assign({ runId: ({ event }) => event.runId }), { type: 'beginRun', params: ({ event }) => ({ runId: event.runId }) }],
@@ -221,13 +224,21 @@ export const sessionMachine = setup({
         ],
         'deliveries.settled': { guard: 'isDelivered', actions: assign({ isOver: true }) },
         'turn.result': { actions: { type: 'notifyTurn', params: ({ event }) => ({ event: event.event }) } },
-        'mode.asked': { actions: [assign({ mode: ({ event }) => event.mode }), { type: 'changeMode', params: ({ event }) => ({ mode: event.mode }) }] },
+        'mode.asked': { actions: setAskedMode() },
         'turn.settled': [
           { guard: and(['isCurrentTurn', 'hasWantedTurn']), actions: beginWantedTurn() },
           // Clears `isOver`: `deliveries.settled` comes again after the run and its callback, if any.
-          { guard: and(['isCurrentTurn', 'hasWaitingRun']), target: 'running', actions: [assign({ turnId: null, isOver: false }), ...beginWaitingRun()] },
-          { guard: and(['isCurrentTurn', 'isOver']), target: 'idle', actions: [assign({ turnId: null, isOver: false }), { type: 'endSession', params: {} }] },
-          { guard: 'isCurrentTurn', target: 'idle', actions: assign({ turnId: null }) },
+          {
+            guard: and(['isCurrentTurn', 'hasWaitingRun']),
+            target: 'running',
+            actions: [assign({ turnId: null, wanted: null, isOver: false }), ...beginWaitingRun()],
+          },
+          {
+            guard: and(['isCurrentTurn', 'isOver']),
+            target: 'idle',
+            actions: [assign({ turnId: null, wanted: null, isOver: false }), { type: 'endSession', params: {} }],
+          },
+          { guard: 'isCurrentTurn', target: 'idle', actions: assign({ turnId: null, wanted: null }) },
         ],
       },
     },
@@ -252,6 +263,7 @@ export const sessionMachine = setup({
         ],
         'message.checked': { guard: 'isAwaitedCheck', actions: settleCheck() },
         'run.start': [{ guard: 'isKnownRun' }, { guard: 'isCrowded', actions: failTooManyWaiting() }, { actions: [enqueue(), awaitRun()] }],
+        'mode.asked': { actions: setAskedMode() },
         'run.result': { actions: { type: 'notifyRun', params: ({ event }) => ({ event: event.event }) } },
         'run.expired': [
           { guard: 'isCurrentRun', actions: { type: 'notifyRun', params: ({ event }) => ({ event: event.event }) } },
@@ -270,8 +282,8 @@ export const sessionMachine = setup({
             target: 'responding',
             actions: beginWantedTurn(),
           },
-          { guard: and(['isCurrentRun', 'hasWaitingRun']), actions: beginWaitingRun() },
-          { guard: 'isCurrentRun', target: 'idle', actions: assign({ runId: null }) },
+          { guard: and(['isCurrentRun', 'hasWaitingRun']), actions: [assign({ wanted: null }), ...beginWaitingRun()] },
+          { guard: 'isCurrentRun', target: 'idle', actions: assign({ runId: null, wanted: null }) },
         ],
       },
     },

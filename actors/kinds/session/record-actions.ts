@@ -2,6 +2,7 @@ import { assign } from 'xstate';
 import type { SessionActions, SessionContext, SessionEvent } from './types.ts';
 
 type CreateArgs = { event: Extract<SessionEvent, { type: 'session.create' }> };
+type AskedArgs = { event: Extract<SessionEvent, { type: 'mode.asked' }> };
 type PatchArgs = { event: Extract<SessionEvent, { type: 'session.patch' }> };
 
 export function openRecord() {
@@ -32,8 +33,20 @@ export function greet() {
   ];
 }
 
+/** A turn that waits to begin is dropped: in manual mode none begins, and later messages of auto mode are answered with its messages in the log. */
 export function setMode() {
-  return assign<SessionContext, PatchArgs['event'], undefined, SessionEvent, never>({ mode: ({ context, event }) => event.command.mode ?? context.mode });
+  return assign<SessionContext, PatchArgs['event'], undefined, SessionEvent, never>({
+    mode: ({ context, event }) => event.command.mode ?? context.mode,
+    wanted: ({ context, event }) => (context.mode === 'manual' || event.command.mode === 'manual' ? null : context.wanted),
+  });
+}
+
+/** By a tool of a turn that has ended. The turn whose message has cancelled that one begins before. */
+export function setAskedMode() {
+  return [
+    assign<SessionContext, AskedArgs['event'], undefined, SessionEvent, never>({ mode: ({ event }) => event.mode }),
+    { type: 'changeMode' as const, params: ({ event }: AskedArgs): SessionActions['changeMode'] => ({ mode: event.mode }) },
+  ] as const;
 }
 
 export function change() {

@@ -69,7 +69,7 @@ export interface SessionContext {
   runId: string | null;
   /** Waiting runs, oldest first. */
   queue: string[];
-  /** The turn that events requested during a run, or during a cancelled turn that has not ended. Begins under another id. */
+  /** The turn that events requested during a run, or during a cancelled turn that has not ended. Begins under another id. Null in manual mode, but in snapshots of a release before. */
   wanted: TurnStart | null;
   /** Awaited checks of messages, oldest first. */
   checks: string[];
@@ -111,7 +111,7 @@ export type SessionEvent =
   | { type: 'turn.result'; event: TurnEventBody }
   /** `nextTurnId`: of the turn that waits; null: none does. */
   | { type: 'turn.settled'; turnId: string; nextTurnId: string | null }
-  /** By a tool of the turn that ends. */
+  /** By a tool of the turn that has ended, after its `turn.settled`. */
   | { type: 'mode.asked'; mode: 'auto' | 'manual' }
   | { type: 'run.result'; event: RunEventBody }
   | { type: 'run.settled'; runId: string; nextTurnId: string | null }

@@ -100,8 +100,9 @@ function afterTransition(plan: Plan, { before, event, state, isDone, hasActions 
   // However it ends: a tool that has called a colleague has done so.
   const mode = modeAskedIn(plan, turnId);
   plan.end(turnActor);
-  if (mode !== null) plan.send(sessionActor, { type: 'mode.asked', mode });
   plan.send(sessionActor, { type: 'turn.settled', turnId, nextTurnId: waitingTurnId(plan) });
+  // Last: the turn whose message has cancelled this one begins in the mode of that message.
+  if (mode !== null) plan.send(sessionActor, { type: 'mode.asked', mode });
 }
 
 /** The outcome of a reply's check. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { SessionRecord } from '#shared/contracts/agent/session.ts';
-import { completed, create, patch, post, remove } from './commands.ts';
+import { calledTools, completed, create, patch, post, remove } from './commands.ts';
+import { isSettled, statusesOf, VERDICT } from './run-helpers.ts';
 import { eventually, type TestCluster } from './test-cluster.ts';
 
 /** Cases of session changes, for any driver. */
@@ -89,6 +90,29 @@ export function patchCases(open: () => Promise<TestCluster>): void {
       await cluster.send(patch('ses_a', 'auto', { mode: 'auto' }));
       await cluster.send(post('ses_a', 'three'));
       expect((await again).request.messages.map(({ content }) => content)).toEqual([expect.anything(), 'one', 'two', 'a reply', 'three']);
+    });
+
+    it('DESIGN 5: drops the turn that waits for a run when it switches to manual mode; its messages are in the prompt of the next one', async () => {
+      const cluster = await open();
+      const first = await cluster.host();
+      await cluster.send(create('ses_run'));
+      const ofRun = cluster.nextCall();
+      await cluster.startRun({ id: 'run_1', ephemeral: false });
+      const run = await ofRun;
+      await cluster.send(post('ses_run', 'I want a refund'));
+      await cluster.send(patch('ses_run', 'manual', { mode: 'manual' }));
+      await cluster.send(post('ses_run', 'is someone there?'));
+      await eventually(() => cluster.replies.length === 4);
+      await first.stop();
+      await cluster.host();
+      await cluster.send(calledTools('ses_run', run.callId, VERDICT));
+      await eventually(() => isSettled(cluster));
+      expect(await statusesOf(cluster, 'ses_run')).toEqual(['acknowledged', 'processing/thinking', 'user_message', 'user_message', 'ready']);
+
+      const again = cluster.nextCall();
+      await cluster.send(patch('ses_run', 'auto', { mode: 'auto' }));
+      await cluster.send(post('ses_run', 'thanks'));
+      expect((await again).request.messages.slice(-3).map(({ content }) => content)).toEqual(['I want a refund', 'is someone there?', 'thanks']);
     });
   });
 }
