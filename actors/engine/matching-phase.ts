@@ -7,6 +7,7 @@ import { resolve } from './relationships/resolve.ts';
 import type { RoutinePass } from './routines/plan-routine.ts';
 import { planRoutines, type RoutinesPlan } from './routines/plan-routines.ts';
 import { callKey, type RoutineAnswer } from './routines/routine-calls.ts';
+import { knownPaths, type RoutinePaths } from './routines/routine-machine.ts';
 import { type CallRequest, requestOf } from './turn-calls.ts';
 import type { RowOf, TurnRow } from './turn-row.ts';
 
@@ -44,6 +45,7 @@ export function matchingPhase({ documents, began, rows, ranTools }: PhaseInput):
 class Passes {
   readonly #documents: EngineDocuments;
   readonly #state: RowOf<'began'>['state'];
+  readonly #paths: RoutinePaths;
   readonly #likeliest: string | null;
   readonly #matches: ReadonlyMap<string, RowOf<'match'>>;
   readonly #answers: ReadonlyMap<string, RoutineAnswer>;
@@ -59,6 +61,7 @@ class Passes {
   constructor(documents: EngineDocuments, { state, likeliest }: RowOf<'began'>, rows: readonly TurnRow[]) {
     this.#documents = documents;
     this.#state = state;
+    this.#paths = knownPaths(documents.routineModels, state.paths);
     const byVectors = rows.findLast((row) => row.kind === 'likeness')?.likeliest;
     this.#likeliest = byVectors === undefined ? (likeliest ?? null) : byVectors;
     this.#matches = new Map(rows.flatMap((row) => (row.kind === 'match' ? [[row.key, row] as const] : [])));
@@ -69,7 +72,7 @@ class Passes {
     const documents = this.#documents;
     const isFirst = this.#routinePasses.length === 0;
     const candidates = isFirst
-      ? firstCandidates(documents, this.#state.paths, this.#likeliest)
+      ? firstCandidates(documents, this.#paths, this.#likeliest)
       : repeatedCandidates(documents, this.#active, new Set(this.#policies.keys()));
     const missing = this.#match(candidates);
     const activated = missing.length > 0 ? new Set<string>() : new Set(this.#matching().activatedRoutineIds);
@@ -138,6 +141,6 @@ class Passes {
     const { routineModels: routines } = this.#documents;
     const isDisplaced = (id: string) => this.#displaced.has(`routine:${id}`) || (inForce !== undefined && !inForce.has(id));
     const displaced = new Set(routines.flatMap(({ routine: { id } }) => (isDisplaced(id) ? [id] : [])));
-    return planRoutines({ routines, paths: this.#state.paths, passes: this.#routinePasses, displaced, answers: this.#answers });
+    return planRoutines({ routines, paths: this.#paths, passes: this.#routinePasses, displaced, answers: this.#answers });
   }
 }

@@ -34,7 +34,7 @@ export class EngineSession {
   /** Armed, by key. */
   readonly timers = new Map<string, { dueAtMs: number; command: string }>();
   readonly #rows = new Map<string, { offset: number; body: object }[]>();
-  readonly #documents: EngineDocuments | null;
+  #documents: EngineDocuments | null;
   readonly #tools: Readonly<Record<string, readonly ListedTool[]>>;
   #nowMs = START_MS;
   #ids = 0;
@@ -44,6 +44,11 @@ export class EngineSession {
     this.#documents = documents;
     this.#tools = tools;
     this.apply({ ...create(), allowGreeting: false });
+  }
+
+  /** Another version of the documents, for turns that begin from now on: none is in progress. */
+  rollOut(documents: EngineDocuments): void {
+    this.#documents = documents;
   }
 
   get lines(): string[] {

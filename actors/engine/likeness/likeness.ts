@@ -28,7 +28,10 @@ export function likenessOf(body: BundleBody, vectorsOf: (batch: TextBatch) => Fl
   return routines === null && terms === null ? null : { dimensions, routines, terms };
 }
 
-/** What a turn that begins has to have vectors of. Empty: likeness decides nothing, or shared words do. */
+/**
+ * What a turn that begins has to have vectors of. Empty: likeness decides nothing, or shared words do.
+ * @param paths without nodes that the routines' graphs do not have
+ */
 export function saidTextsFor(documents: LikenessDocuments, paths: Parameters<typeof followedOf>[1]): SaidText[] {
   const { routines = null, terms = null } = documents.likeness ?? {};
   return [

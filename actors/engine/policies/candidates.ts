@@ -1,7 +1,9 @@
 import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import type { Policy } from '#shared/contracts/documents/policy.ts';
 import type { Routine } from '#shared/contracts/documents/routine.ts';
+import { ownValue } from '#shared/own-value.ts';
 import { withheldOf } from '../moderation/withheld.ts';
+import type { RoutinePaths } from '../routines/routine-machine.ts';
 import { rankByWords } from './rank-by-words.ts';
 
 /** What is judged: a policy, or a condition of a routine as an observation. */
@@ -12,8 +14,6 @@ export interface MatchDocuments {
   policies: readonly Policy[];
   routines: readonly Routine[];
 }
-
-type Paths = Readonly<Record<string, readonly (string | null)[]>>;
 
 /** Messages whose words select a routine. */
 const MAX_MESSAGES = 10;
@@ -26,8 +26,9 @@ export function likeliestRoutine(documents: Pick<MatchDocuments, 'routines'>, ev
 /**
  * Pass one: each policy that belongs to no routine, the conditions of routines that are not being followed, and the policies of routines with a path in
  * this session, else of the likeliest one.
+ * @param paths without nodes that the routines' graphs do not have
  */
-export function firstCandidates(documents: MatchDocuments, paths: Paths, likeliest: string | null): Candidate[] {
+export function firstCandidates(documents: MatchDocuments, paths: RoutinePaths, likeliest: string | null): Candidate[] {
   const routines = conversationalOf(documents);
   const scopes = scopesOf(documents);
   const followed = followedOf(routines, paths);
@@ -36,13 +37,13 @@ export function firstCandidates(documents: MatchDocuments, paths: Paths, likelie
     const scope = scopes.get(id);
     return scope === undefined || scope.some((routineId) => prepared.has(routineId));
   });
-  const conditions = routines.filter(({ id }) => (paths[id]?.at(-1) ?? null) === null).flatMap(conditionsOf);
+  const conditions = routines.filter(({ id }) => (ownValue(paths, id)?.at(-1) ?? null) === null).flatMap(conditionsOf);
   return [...policies, ...conditions];
 }
 
 /** Ids of the routines with a path in this session. */
-export function followedOf(routines: readonly Routine[], paths: Paths): string[] {
-  return routines.filter(({ id }) => paths[id]?.some((node) => node !== null)).map(({ id }) => id);
+export function followedOf(routines: readonly Routine[], paths: RoutinePaths): string[] {
+  return routines.filter(({ id }) => ownValue(paths, id)?.some((node) => node !== null)).map(({ id }) => id);
 }
 
 /**

@@ -1,7 +1,9 @@
 import { type AnyStateMachine, assign, setup } from 'xstate';
+import { ownValue } from '#shared/own-value.ts';
 import { transition } from '../../runtime/apply/transition.ts';
 import { isFork } from './follow-ups.ts';
 import { END, ROOT, type RoutineGraph } from './graph.ts';
+import type { RoutineModel } from './routine-model.ts';
 
 /** Nodes that a session has passed in a routine, in order. A trailing null: the routine was left, or has ended; `[null]`: it was considered, never entered. */
 export type RoutinePath = readonly (string | null)[];
@@ -57,6 +59,18 @@ export function knownPath(graph: RoutineGraph, path: RoutinePath): RoutinePath {
   return path.filter((id) => id === null || isStep(graph, id));
 }
 
+/** Paths of a session, by routine id. */
+export type RoutinePaths = Readonly<Record<string, RoutinePath>>;
+
+/** Stored paths as far as the graphs have them: a turn of a new version of the documents begins with these. */
+export function knownPaths(models: readonly Pick<RoutineModel, 'routine' | 'graph'>[], paths: RoutinePaths): RoutinePaths {
+  const known = models.flatMap(({ routine: { id }, graph }) => {
+    const path = ownValue(paths, id);
+    return path === undefined ? [] : [[id, knownPath(graph, path)] as const];
+  });
+  return Object.fromEntries(known);
+}
+
 /** In the order of their last visit. */
 export function visitedSteps(graph: RoutineGraph, path: RoutinePath): string[] {
   const visited = path.filter((id): id is string => id !== null && graph.nodes.has(id) && !isFork(graph, id));
@@ -69,7 +83,12 @@ function isStep(graph: RoutineGraph, id: string): boolean {
 
 function stateOf(path: RoutinePath): string {
   const last = path.at(-1);
-  return last === undefined ? ROOT : (last ?? END);
+  return stateAt(last === undefined ? ROOT : (last ?? END));
+}
+
+/** XState has states in an object, in which a step called `__proto__` would be lost. */
+function stateAt(nodeId: string): string {
+  return `at-${nodeId}`;
 }
 
 /** A state for each node, with the transitions of its edges; in `end` are paths that have ended. */
@@ -79,18 +98,18 @@ function machineOf(graph: RoutineGraph): AnyStateMachine {
   const stepTo = (targets: Iterable<string>) =>
     [...new Set(targets)].map((target) => ({
       guard: { type: 'isTo' as const, params: { target } },
-      target,
+      target: stateAt(target),
       actions: { type: 'append' as const, params: { id: target === END ? null : target } },
     }));
   const targetsOf = (id: string) => (graph.edgesOf.get(id) ?? []).map(({ target }) => target);
-  const toEnd = { target: END, actions: { type: 'append' as const, params: { id: null } } };
+  const toEnd = { target: stateAt(END), actions: { type: 'append' as const, params: { id: null } } };
   const states = [...graph.nodes.keys()].map((id) => {
-    if (id === END) return [id, { on: { step: stepTo(targetsOf(ROOT)) } }] as const;
-    return [id, { on: { step: stepTo(targetsOf(id)), leave: toEnd } }] as const;
+    if (id === END) return [stateAt(id), { on: { step: stepTo(targetsOf(ROOT)) } }] as const;
+    return [stateAt(id), { on: { step: stepTo(targetsOf(id)), leave: toEnd } }] as const;
   });
   const back = [...graph.nodes.keys()].map((target) => ({
     guard: { type: 'wasAt' as const, params: { target } },
-    target: `.${target}`,
+    target: `.${stateAt(target)}`,
     actions: { type: 'append' as const, params: { id: target } },
   }));
   const machine = setup({
@@ -105,7 +124,7 @@ function machineOf(graph: RoutineGraph): AnyStateMachine {
   }).createMachine({
     id: 'routine',
     context: ({ input }) => ({ path: input.path }),
-    initial: ROOT,
+    initial: stateAt(ROOT),
     states: Object.fromEntries(states),
     on: { back },
   });

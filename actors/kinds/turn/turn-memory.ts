@@ -4,6 +4,7 @@ import type { EngineDocuments } from '../../engine/engine-documents.ts';
 import { saidTextsFor } from '../../engine/likeness/likeness.ts';
 import { likeliestRoutine } from '../../engine/policies/candidates.ts';
 import { afterReply } from '../../engine/preamble/preamble-due.ts';
+import { knownPaths } from '../../engine/routines/routine-machine.ts';
 import type { ToolsOf } from '../../engine/tools/turn-tools.ts';
 import type { TurnCallName } from '../../engine/turn-calls.ts';
 import { currentRows, readTurnRows, type TurnRow } from '../../engine/turn-row.ts';
@@ -52,7 +53,7 @@ export function openingOf(plan: Plan, awaited?: string): Opening | undefined {
   const events = plan.events.map(({ event }) => event);
   const likeliest = awaited ?? likeliestRoutine(documents, events);
   const { state } = agentStateIn(plan);
-  const compares = saidTextsFor(documents, state.paths);
+  const compares = saidTextsFor(documents, knownPaths(documents.routineModels, state.paths));
   const row: TurnRow = {
     kind: 'began',
     state,
