@@ -1,5 +1,14 @@
 import { z } from 'zod';
 
+/** By routine. Not a record of zod's, which drops the id `__proto__`. */
+const paths = z.custom<Record<string, (string | null)[]>>(
+  (value) =>
+    typeof value === 'object' &&
+    value !== null &&
+    !Array.isArray(value) &&
+    Object.values(value).every((path) => Array.isArray(path) && path.every((node) => node === null || typeof node === 'string')),
+);
+
 /** What the agent remembers of a session from turn to turn, as it is stored: it outlives releases, so fields are only added. */
 export const agentState = z.object({
   /** The highest of a session's rows counts; below 0 it is an amendment. */
@@ -7,7 +16,7 @@ export const agentState = z.object({
   /** Policies whose action was taken in an earlier turn, in the order in which they were. */
   appliedPolicyIds: z.array(z.string()),
   /** By routine: the steps that it went through; a null at the end: it was left, a null alone: it was considered and not entered. */
-  paths: z.record(z.string(), z.array(z.string().nullable())),
+  paths,
   /** The newest, newest last. */
   preambles: z.array(z.string()),
   /** So many, up to the number that matters for preambles. The rest is absent for an agent without them. */

@@ -1,4 +1,5 @@
 import { routineLimits } from '#shared/contracts/documents/routine-limits.ts';
+import { ownValue } from '#shared/own-value.ts';
 import { END, ROOT, type RoutineEdge, type RoutineGraph } from './graph.ts';
 import type { NodeEvaluation, RoutineEvaluation } from './routine-evaluation.ts';
 
@@ -33,7 +34,7 @@ interface Way {
  * @param evaluation null: pending or failed
  */
 export function followUpsOf(graph: RoutineGraph, nodeId: string, evaluation: RoutineEvaluation | null): readonly FollowUp[] {
-  const evaluated = evaluation?.nodes[nodeId]?.follow_ups;
+  const evaluated = evaluation === null ? undefined : ownValue(evaluation.nodes, nodeId)?.follow_ups;
   // Written by this or another release; what the graph does not allow must not be shown.
   if (evaluated?.every(({ path }) => isPath(graph, nodeId, path))) return evaluated;
   return followUpCandidates(graph, nodeId, () => null);

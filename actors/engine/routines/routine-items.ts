@@ -1,3 +1,4 @@
+import { ownValue } from '#shared/own-value.ts';
 import { type FollowUp, followUpsOf, isFork } from './follow-ups.ts';
 import { END, ROOT } from './graph.ts';
 import type { RoutineCall } from './routine-calls.ts';
@@ -47,7 +48,7 @@ export function routineItem(model: RoutineModel, { kind, path, at, prefix }: Rou
 function textOf({ graph, evaluation }: RoutineModel, id: string): string {
   const node = graph.nodes.get(id);
   if (node === undefined || node.kind === 'end') return 'The routine ends';
-  return evaluation?.value.nodes[id]?.internal_action ?? node.action ?? `Call ${node.tools.join(', ')}`;
+  return (evaluation === null ? undefined : ownValue(evaluation.value.nodes, id))?.internal_action ?? node.action ?? `Call ${node.tools.join(', ')}`;
 }
 
 /** The visited steps, and those within some edges of them; not what comes after a tool step that was not reached, since it depends on the result. */

@@ -1,5 +1,6 @@
 import type { Documents } from '#shared/config/bundle-body.ts';
 import type { Routine } from '#shared/contracts/documents/routine.ts';
+import { ownValue } from '#shared/own-value.ts';
 import { expandMacros, variablesIn } from '../expand-macros.ts';
 import { noValues, type VariableValues } from '../variables/variable-values.ts';
 import { graphOf, type RoutineGraph } from './graph.ts';
@@ -48,7 +49,7 @@ function expanded({ steps }: Routine, evaluation: RoutineModel['evaluation'], ex
   if (evaluation === null) return null;
   const { nodes } = evaluation.value;
   const changed = steps.flatMap(({ id, kind }) => {
-    const node = nodes[id];
+    const node = ownValue(nodes, id);
     return kind !== 'chat' || node === undefined || node.internal_action === null
       ? []
       : [[id, { ...node, internal_action: expand(node.internal_action) }] as const];

@@ -73,3 +73,29 @@ describe('rule 39: a routine of which a new version does not have the step of th
     expect(knownPaths(routineModels, { complaint: ['a', 'b', null] })).toEqual({ complaint: ['a', null] });
   });
 });
+
+describe('ids of documents that are names which objects inherit', () => {
+  const NAMES = ['constructor', 'toString', 'valueOf', 'hasOwnProperty', '__proto__'];
+
+  it.each(NAMES)('a routine, its steps and a policy named %s: it is entered, goes on, and its path is remembered', (id) => {
+    const session = new EngineSession(documentsOf([{ id, steps: [id, 'sorry'] }], [id]));
+    session.say('Broken!');
+    session.finish([`routine:${id}:0`, id]);
+    expect(Object.entries(pathsIn(session))).toEqual([[id, [id]]]);
+    expect(session.rows().at(-1)).toMatchObject({ kind: 'resolved', policies: [{ id }], steps: [{ routineId: id, stepId: id }] });
+    session.say('Broken again!');
+    session.finish([id], '1');
+
+    expect(Object.entries(pathsIn(session))).toEqual([[id, [id, 'sorry']]]);
+    expect(session.lines.filter((line) => line.startsWith('assistant_message'))).toHaveLength(2);
+  });
+
+  it('are no path where the session has none', () => {
+    const session = new EngineSession(documentsOf(NAMES.map((id) => ({ id, steps: ['look', 'sorry'] }))));
+    session.say('Broken!');
+    session.finish();
+
+    expect(session.lines.at(-1)).toBe('ready');
+    expect(pathsIn(session)).toEqual({});
+  });
+});

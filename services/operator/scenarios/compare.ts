@@ -1,4 +1,5 @@
 import { quotedName } from '#shared/contracts/printed-name.ts';
+import { ownValue } from '#shared/own-value.ts';
 import type { Decisions } from '../conversation/decisions.ts';
 import type { Expected } from './scenario.ts';
 
@@ -46,7 +47,7 @@ function because(rationale: string | null | undefined): string {
 
 function ofSteps(expected: Expected['steps'], { steps }: Decisions): Mismatch[] {
   return Object.entries(expected ?? {}).flatMap(([routineId, stepId]) => {
-    const actual = steps[routineId] ?? null;
+    const actual = ownValue(steps, routineId) ?? null;
     return actual === stepId ? [] : [{ expected: stepText(routineId, stepId), actual: stepText(routineId, actual) }];
   });
 }
