@@ -4,7 +4,9 @@ import type { EngineDocuments } from './engine-documents.ts';
 import type { SaidText } from './likeness/said-text.ts';
 import { type Matched, matchingPhase } from './matching-phase.ts';
 import { policiesToTrack } from './policies/applied-policies.ts';
+import type { SincePass } from './routines/plan-routine.ts';
 import { parameterQuestions } from './tools/parameter-questions.ts';
+import { inferredIn, stepsWithoutNeed } from './tools/steps-without-need.ts';
 import { toolsToReevaluate } from './tools/tool-batch.ts';
 import { iterationOf, type PlannedCall, type ToolRound, toolRound } from './tools/tool-rounds.ts';
 import { noTools, planInference, type ToolListsByServer, type ToolsOf } from './tools/turn-tools.ts';
@@ -33,16 +35,18 @@ export function decide(documents: EngineDocuments, rows: readonly TurnRow[], too
   if (compares.length > 0 && !current.some(({ kind }) => kind === 'likeness')) return { type: 'embed', status: null, texts: compares };
   const facts = toolFactsOf(began, rows, current, toolsOf);
   let before = facts.earlier;
-  const ranTools: ReadonlySet<string>[] = [];
+  /** Tools of earlier iterations that have taken no routine on. */
+  let unused: readonly string[] = [];
+  const since: SincePass[] = [];
   const composed = (found: Matched, cutShort: CutShort = null): Decision => {
     return { type: 'compose', resolved: resolvedOf(found, { documents, began, rows, current, lists: facts.lists, cutShort }) };
   };
   let found: Matched | null = null;
   for (;;) {
-    const phase = matchingPhase({ documents, began, rows: current, ranTools });
+    const phase = matchingPhase({ documents, began, rows: current, since });
     if (phase.type === 'ask') return found === null || mayCall(used, phase.calls.length) ? { ...phase, status: 'matching' } : composed(found, 'budget');
     found = phase;
-    const iteration = ranTools.length + 1;
+    const iteration = since.length + 1;
     const { steps } = phase.routines;
     const policies = documents.policies.filter(({ id }) => phase.policies.has(id));
     const round = toolRound({ iteration, policies, steps: steps.map((step) => toolStep(step, documents)), ...facts });
@@ -53,10 +57,13 @@ export function decide(documents: EngineDocuments, rows: readonly TurnRow[], too
     const executed = [...round.executed, ...before.filter(({ toolId }) => ofSteps.includes(toolId))];
     before = before.filter(({ toolId }) => !ofSteps.includes(toolId));
     const forcing = toolsToReevaluate(executed, documents.reevaluationTools, ofSteps);
-    if (forcing.length === 0) return composed(phase);
+    const ranTools = new Set(executed.map(({ toolId }) => toolId));
+    const doneSteps = stepsWithoutNeed(steps, { ranTools, ranBefore: new Set(unused), inferred: inferredIn(iteration, facts.inferences) });
+    unused = [...unused, ...ranTools].filter((toolId) => !ofSteps.includes(toolId));
+    if (forcing.length === 0 && doneSteps.size === 0) return composed(phase);
     // At the cap the turn answers with what it has.
     if (iteration >= documents.maxIterations) return composed(phase, 'iterations');
-    ranTools.push(new Set(executed.map(({ toolId }) => toolId)));
+    since.push({ ranTools, doneSteps });
   }
 }
 

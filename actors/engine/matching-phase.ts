@@ -4,7 +4,7 @@ import { type Matching, matchedPolicies, type StagedMatch } from './policies/mat
 import { planMatching } from './policies/plan-matching.ts';
 import type { Resolution } from './relationships/resolution.ts';
 import { resolve } from './relationships/resolve.ts';
-import type { RoutinePass } from './routines/plan-routine.ts';
+import { nothingSince, type RoutinePass, type SincePass } from './routines/plan-routine.ts';
 import { planRoutines, type RoutinesPlan } from './routines/plan-routines.ts';
 import { callKey, type RoutineAnswer } from './routines/routine-calls.ts';
 import { knownPaths, type RoutinePaths } from './routines/routine-machine.ts';
@@ -16,8 +16,8 @@ interface PhaseInput {
   began: RowOf<'began'>;
   /** Later ones. */
   rows: readonly TurnRow[];
-  /** One entry for each pass after the first: ids of the tools that have run since the pass before. */
-  ranTools: readonly ReadonlySet<string>[];
+  /** One entry for each pass after the first. */
+  since: readonly SincePass[];
 }
 
 type Phase = { type: 'ask'; calls: CallRequest[] } | Matched;
@@ -32,11 +32,11 @@ export interface Matched {
 }
 
 /** Which policies and steps count, after each of the turn's passes: what is still to be asked, or what was found. */
-export function matchingPhase({ documents, began, rows, ranTools }: PhaseInput): Phase {
+export function matchingPhase({ documents, began, rows, since }: PhaseInput): Phase {
   const passes = new Passes(documents, began, rows);
   let found: Phase = { type: 'ask', calls: [] };
-  for (const ran of [new Set<string>(), ...ranTools]) {
-    found = passes.next(ran);
+  for (const each of [nothingSince, ...since]) {
+    found = passes.next(each);
     if (found.type === 'ask') return found;
   }
   return found;
@@ -68,7 +68,7 @@ class Passes {
     this.#answers = new Map(rows.flatMap((row) => (row.kind === 'routine' ? [[callKey(row.reference), row.answer] as const] : [])));
   }
 
-  next(ranTools: ReadonlySet<string>): Phase {
+  next(since: SincePass): Phase {
     const documents = this.#documents;
     const isFirst = this.#routinePasses.length === 0;
     const candidates = isFirst
@@ -76,7 +76,7 @@ class Passes {
       : repeatedCandidates(documents, this.#active, new Set(this.#policies.keys()));
     const missing = this.#match(candidates);
     const activated = missing.length > 0 ? new Set<string>() : new Set(this.#matching().activatedRoutineIds);
-    this.#routinePasses.push({ activated, ranTools });
+    this.#routinePasses.push({ activated, ...since });
     const calls = [...missing, ...this.#routineCalls()];
     if (calls.length > 0) return { type: 'ask', calls };
     const later = this.#match(laterCandidates(documents, this.#plan().active, this.#judged));

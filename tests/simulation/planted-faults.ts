@@ -201,7 +201,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     caughtAt: 21,
     patch: {
       file: 'actors/engine/routines/plan-routine.ts',
-      find: 'graph.nodes.get(node)?.tools.some((tool) => pass.ranTools.has(tool)) === true;',
+      find: 'graph.nodes.get(node)?.tools.some((tool) => ranTools.has(tool)) === true;',
       replace: "graph.nodes.get(node)?.kind === 'tool';",
     },
   },

@@ -11,7 +11,14 @@ export interface RoutinePass {
   activated: ReadonlySet<string>;
   /** Ids of the tools that have run since the pass before; none in the first one. */
   ranTools: ReadonlySet<string>;
+  /** Tool steps of which no tool has run since, and need not: `routine:step`. */
+  doneSteps: ReadonlySet<string>;
 }
+
+/** What has happened since the pass before. */
+export type SincePass = Pick<RoutinePass, 'ranTools' | 'doneSteps'>;
+
+export const nothingSince: SincePass = { ranTools: new Set(), doneSteps: new Set() };
 
 /** The step of a routine that counts in this turn. */
 export interface RoutineStep {
@@ -42,7 +49,7 @@ export function planRoutine(model: RoutineModel, before: RoutinePath, { passes, 
   let isPending = false;
   for (const [index, pass] of passes.entries()) {
     const node = currentNode(graph, path);
-    const hasRun = node !== null && graph.nodes.get(node)?.tools.some((tool) => pass.ranTools.has(tool)) === true;
+    const hasRun = node !== null && hasRunIn(pass, model, node);
     if (wasConsidered && !hasRun) continue;
     if (node === null && !pass.activated.has(model.routine.id)) continue;
     const asked = asking(model, index + 1, answers);
@@ -55,6 +62,10 @@ export function planRoutine(model: RoutineModel, before: RoutinePath, { passes, 
   const stepId = currentNode(graph, path);
   if (stepId === null || !wasConsidered) return { calls: [], path, step: null };
   return { calls: [], path, step: { routineId: model.routine.id, stepId, pendingTools: isPending ? (graph.nodes.get(stepId)?.tools ?? []) : [] } };
+}
+
+function hasRunIn({ ranTools, doneSteps }: RoutinePass, { routine, graph }: RoutineModel, node: string): boolean {
+  return doneSteps.has(`${routine.id}:${node}`) || graph.nodes.get(node)?.tools.some((tool) => ranTools.has(tool)) === true;
 }
 
 type Outcome = { calls: RoutineCall[] } | { path: RoutinePath };

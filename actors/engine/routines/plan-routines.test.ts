@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { nothingSince } from './plan-routine.ts';
 import { planRoutines, type RoutinesInput } from './plan-routines.ts';
 import { callKey, type RoutineAnswer } from './routine-calls.ts';
 import type { RoutinePath } from './routine-machine.ts';
@@ -44,7 +45,7 @@ interface Turn extends Partial<Pick<RoutinesInput, 'displaced'>> {
 function turnOf(model: ReturnType<typeof modelOf>, { path = [], activated = true, ran = [], answers = [], displaced = new Set() }: Turn) {
   const { id } = model.routine;
   const passes = [new Set<string>(), ...ran.map((tools) => new Set(tools))].map((ranTools, index) => {
-    return { activated: new Set(activated && index === 0 ? [id] : []), ranTools };
+    return { ...nothingSince, activated: new Set(activated && index === 0 ? [id] : []), ranTools };
   });
   const given = new Map<string, RoutineAnswer>();
   const left = [...answers];
@@ -159,7 +160,7 @@ describe('a step is selected by the situation of the routine', () => {
 });
 
 describe('several routines', () => {
-  const activating = { activated: new Set(['tool-first', 'booking']), ranTools: new Set<string>() };
+  const activating = { ...nothingSince, activated: new Set(['tool-first', 'booking']) };
   const both = { routines: [toolFirst, booking], paths: {}, passes: [activating] };
   const key = callKey({ kind: 'next-step', routineId: 'booking', pass: 1, path: [] });
 
@@ -176,7 +177,7 @@ describe('several routines', () => {
   });
 
   it('rule 41: one that a later pass activates is asked then, and no routine twice for one message', () => {
-    const passes = [{ activated: new Set<string>(), ranTools: new Set<string>() }, activating];
+    const passes = [{ ...nothingSince, activated: new Set<string>() }, activating];
     const paths = { 'tool-first': ['look', 'say'] };
     const said = new Map<string, RoutineAnswer>([
       [callKey({ kind: 'next-step', routineId: 'tool-first', pass: 1, path: ['look', 'say'] }), stay],

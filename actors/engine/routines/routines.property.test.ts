@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { routine as routineSchema } from '#shared/contracts/documents/routine.ts';
+import { nothingSince } from './plan-routine.ts';
 import { planRoutines } from './plan-routines.ts';
 import { callKey, type RoutineAnswer, type RoutineCall } from './routine-calls.ts';
 import { routineItem } from './routine-items.ts';
@@ -82,7 +83,7 @@ type Turn = typeof turns extends fc.Arbitrary<(infer One)[]> ? One : never;
 /** A turn with the answers that could be read; an answer that never can be leaves the routine as it was. */
 function pathAfter(model: RoutineModel, path: RoutinePath, { activated, ran, displaced, replies }: Turn): RoutinePath {
   const { id } = model.routine;
-  const passes = [[], ...ran].map((tools) => ({ activated: new Set(activated ? [id] : []), ranTools: new Set(tools.map((tool) => `s:${tool}`)) }));
+  const passes = [[], ...ran].map((tools) => ({ ...nothingSince, activated: new Set(activated ? [id] : []), ranTools: new Set(tools.map((tool) => `s:${tool}`)) }));
   const answers = new Map<string, RoutineAnswer>();
   let used = 0;
   for (;;) {
