@@ -93,6 +93,31 @@ describe('compileSchema', () => {
     expect(validate({ id: '0190b1a0-7c3e-7bbb-8ccc-123456789abc', tags: ['a-b', 'c'] })).toBeNull();
   });
 
+  describe.each(['constructor', 'toString', 'valueOf', 'hasOwnProperty', '__proto__'])('a property called %s, which objects inherit,', (name) => {
+    const named = (value: unknown) => JSON.parse(`{${JSON.stringify(name)}: ${JSON.stringify(value)}}`) as Record<string, unknown>;
+
+    it('is not there unless the value has it', () => {
+      expect(compileSchema({ properties: named({ type: 'string' }) })({})).toBeNull();
+      expect(compileSchema({ required: [name] })({})).toMatchObject({ path: `/${name}`, keyword: 'required' });
+      expect(compileSchema({ dependentRequired: named(['b']) })({})).toBeNull();
+      expect(compileSchema({ dependentSchemas: named({ required: ['b'] }) })({})).toBeNull();
+      expect(compileSchema({ $schema: DRAFT_07, dependencies: named(['b']) })({})).toBeNull();
+    });
+
+    it('counts where the value has it', () => {
+      expect(compileSchema({ required: [name] })(named(1))).toBeNull();
+      expect(compileSchema({ additionalProperties: false })(named(1))).toMatchObject({ path: `/${name}`, keyword: 'additionalProperties' });
+      expect(compileSchema({ unevaluatedProperties: false })(named(1))).toMatchObject({ path: `/${name}`, keyword: 'unevaluatedProperties' });
+      expect(compileSchema({ propertyNames: { maxLength: 1 } })(named(1))).toMatchObject({ path: `/${name}`, keyword: 'propertyNames' });
+      expect(compileSchema({ patternProperties: { '^[a-zA-Z_]+$': { type: 'string' } } })(named(1))).toMatchObject({ path: `/${name}`, keyword: 'type' });
+      expect(compileSchema({ dependentRequired: named(['b']) })(named(1))).toMatchObject({ path: '/b', keyword: 'dependentRequired' });
+      // Ajv reads no schema of a property called `__proto__`.
+      if (name === '__proto__') return;
+      expect(compileSchema({ properties: named({ type: 'string' }) })(named(1))).toMatchObject({ path: `/${name}`, keyword: 'type' });
+      expect(compileSchema({ properties: named({ type: 'string' }), additionalProperties: false })(named('a'))).toBeNull();
+    });
+  });
+
   it('reads unknown keywords and formats as annotations', () => {
     expect(compileSchema({ 'x-order': 1, format: 'uint32' })('x')).toBeNull();
   });

@@ -7,8 +7,11 @@ import { refersInside } from './refers-inside.ts';
 import { SchemaError } from './schema-error.ts';
 import { StepBudget } from './step-budget.ts';
 
-/** Unknown keywords and formats are annotations, as the standard demands. */
-export const commonOptions = { strict: false, logger: false } as const satisfies Options;
+/**
+ * Unknown keywords and formats are annotations, as the standard demands, and properties are those of the value itself: it has none called `constructor`
+ * because all objects inherit one.
+ */
+export const commonOptions = { strict: false, logger: false, ownProperties: true } as const satisfies Options;
 
 /** For checks of schemas against meta-schemas. */
 const steps = new StepBudget();
