@@ -50,6 +50,14 @@ describe('what a start lists', () => {
     expect(blocksWithoutEffect({}, { prompts, routines: [], policies: [] })).toEqual(['prompt greet: {{customer.name}} (models get it as data)']);
   });
 
+  it('is one line for each conversational routine that lists tools: its steps and policies name those that a turn calls', () => {
+    const talk = (id: string, tools: string[]) =>
+      routine.parse({ id, version: 1, conditions: ['always'], tools, steps: [{ kind: 'chat', id: 'a', chat_state: 'Hello' }] });
+    const routines = [talk('complaint', ['crm:find']), talk('plain', []), autonomous('triage', { tools: ['crm:find'] })];
+
+    expect(blocksWithoutEffect({}, { prompts: [], routines, policies: [] })).toEqual(['routine complaint: tools (name them in its steps or policies)']);
+  });
+
   it('is one line for each policy of an autonomous routine that runs do not follow, or that has tools', () => {
     const context = { preamble: { examples: ['One moment.'] } };
     const given = { endpoint: true, agent_config: { runtime: { policy_batch_size: 5 }, context } };

@@ -19,7 +19,7 @@ export const manifestBlocks: readonly BlockWithoutEffect[] = [];
  */
 export function blocksWithoutEffect(manifest: unknown, { prompts, routines, policies }: Configured): string[] {
   const lines = manifestBlocks.filter(({ path }) => isGiven(manifest, path)).map(({ path, missing }) => `${path} (${missing})`);
-  return [...lines, ...prompts.flatMap(unfilledIn), ...routines.flatMap((routine) => unusedByRuns(routine, policies))];
+  return [...lines, ...prompts.flatMap(unfilledIn), ...routines.flatMap(unusedByTurns), ...routines.flatMap((routine) => unusedByRuns(routine, policies))];
 }
 
 interface Configured {
@@ -31,6 +31,11 @@ interface Configured {
 /** What customers have written is data for the model, and no part of its instructions: the name has a message of its own. */
 function unfilledIn({ id, text }: Prompt): string[] {
   return /\{\{\s*customer\.name\s*\}\}/.test(text) ? [`prompt ${id}: {{customer.name}} (models get it as data)`] : [];
+}
+
+/** A turn calls tools of steps and policies alone. */
+function unusedByTurns({ id, kind, tools }: Routine): string[] {
+  return kind === 'conversational' && tools.length > 0 ? [`routine ${id}: tools (name them in its steps or policies)`] : [];
 }
 
 /** Of a policy runs read the condition and the action, and their tools are those of the routine. */
