@@ -157,7 +157,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a reply from answers of before a message joined',
-    caughtAt: 628,
+    caughtAt: 448,
     patch: { file: 'actors/engine/turn-row.ts', find: 'rows: rows.slice(at + 1)', replace: 'rows' },
   },
   {
@@ -183,7 +183,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     caughtAt: 12,
     patch: {
       file: 'actors/engine/decide.ts',
-      find: 'if (forcing.length === 0) return composed(phase);',
+      find: 'if (forcing.length === 0 && doneSteps.size === 0) return composed(phase);',
       replace: 'if (forcing.length < 99) return composed(phase);',
     },
   },
@@ -198,7 +198,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a tool step that is skipped',
-    caughtAt: 21,
+    caughtAt: 61,
     patch: {
       file: 'actors/engine/routines/plan-routine.ts',
       find: 'graph.nodes.get(node)?.tools.some((tool) => ranTools.has(tool)) === true;',
@@ -207,7 +207,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a message that begins a turn in manual mode',
-    caughtAt: 1,
+    caughtAt: 20,
     patch: {
       file: 'actors/kinds/session/machine.ts',
       find: "event.post.turn !== null && context.mode === 'auto',",
@@ -216,7 +216,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   {
     name: 'a message that models see while it is being checked',
-    caughtAt: 313,
+    caughtAt: 45,
     patch: {
       file: 'actors/engine/moderation/withheld.ts',
       find: "z.enum(['pending', 'unavailable'])",
@@ -239,8 +239,8 @@ export const plantedFaults: readonly PlantedFault[] = [
     // The delivery count does not show every redelivery: a broker's new leader may not know of the first delivery.
     patch: { file: 'services/effect-worker/tools/claims.ts', find: 'return rowCount === 1;', replace: 'return rowCount !== null;' },
   },
-  { name: 'a call of a cancelled run that is claimed behind its owner’s read', caughtAt: 33, options: { withdrawal: 'read only' } },
-  { name: 'a withdrawn call that a worker makes all the same', caughtAt: 33, options: { withdrawal: 'overridden' } },
+  { name: 'a call of a cancelled run that is claimed behind its owner’s read', caughtAt: 89, options: { withdrawal: 'read only' } },
+  { name: 'a withdrawn call that a worker makes all the same', caughtAt: 89, options: { withdrawal: 'overridden' } },
   {
     name: 'a cancelled run that does not wait for a call that has begun',
     caughtAt: 5,

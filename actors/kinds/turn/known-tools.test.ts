@@ -104,10 +104,11 @@ describe('rule 33: a tool step whose tool need not be called', () => {
   });
 
   it('takes no second step on: what has taken one on is used up', () => {
-    const model = modelOf('twice', [{ ...tool('one'), tool_state: ['s:look'] }, { ...tool('two'), tool_state: ['s:look'] }, chat('end-of-it')], [
-      way('one', 'two'),
-      way('two', 'end-of-it'),
-    ]);
+    const model = modelOf(
+      'twice',
+      [{ ...tool('one'), tool_state: ['s:look'] }, { ...tool('two'), tool_state: ['s:look'] }, chat('end-of-it')],
+      [way('one', 'two'), way('two', 'end-of-it')],
+    );
     const [policies, routines] = [[testPolicy('state')], [model.routine]];
     const relationships = relationshipGraph({ policies, routines }, null);
     const session = new EngineSession(
