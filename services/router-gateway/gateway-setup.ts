@@ -5,7 +5,6 @@ import type { RouterConfig } from '#shared/config/router-config.ts';
 import type { Environment } from '#shared/config/secret-ref.ts';
 import type { CallerKey } from '#shared/keys/caller-key.ts';
 import { fileKeys } from '#shared/keys/file-keys.ts';
-import type { ModelRequest } from '#shared/surfaces/surface.ts';
 import { ignoredFields } from './ignored-fields.ts';
 import { indexModels, type ModelIndex } from './model-index.ts';
 import { type ModelLists, modelListsOf } from './models/model-lists.ts';
@@ -18,7 +17,7 @@ export interface GatewaySetup {
   models: ModelIndex;
   modelLists: ModelLists;
   /** Header value; null when nothing is ignored. */
-  ignoredIn(request: ModelRequest, otherNames: readonly string[]): string | null;
+  ignoredIn: ReturnType<typeof ignoredFields>;
   /** Of the account and its keys. */
   rules: AccountRulesTable;
   /** Pages of these may send requests. */

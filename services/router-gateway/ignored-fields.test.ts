@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { routerConfig } from '#shared/config/router-config.ts';
 import { chatRequest } from '#shared/contracts/router/chat-request.ts';
 import { ignoredFields } from './ignored-fields.ts';
 import { testConfig } from './test-support/harness.ts';
@@ -74,6 +75,32 @@ describe('unsupported fields of a request', () => {
     const endpoints = model.endpoints.map((endpoint) => ({ ...endpoint, supported_parameters: ['vendor_thing'] }));
     const declaring = ignoredFields({ ...testConfig, models: [{ ...model, endpoints }] });
     expect(declaring(chatRequest.parse({ ...hello, vendor_thing: 1, other_thing: 1 }))).toBe('other_thing');
+  });
+
+  it('is a parameter that no endpoint of the models asked for can be sent', () => {
+    const endpointAt = (provider: string, supported?: string[]) => ({ provider, upstream_model: 'm', ...(supported && { supported_parameters: supported }) });
+    const config = routerConfig.parse({
+      providers: [
+        { slug: 'ant', kind: 'anthropic', api_key: '${KEY}' },
+        { slug: 'gem', kind: 'gemini', api_key: '${KEY}' },
+        { slug: 'local', kind: 'openai-compatible' },
+      ],
+      models: [
+        { id: 'a/one', endpoints: [endpointAt('ant', ['seed', 'my_own'])] },
+        { id: 'a/two', endpoints: [endpointAt('ant'), endpointAt('gem')] },
+        { id: 'a/open', endpoints: [endpointAt('ant'), endpointAt('local')] },
+      ],
+      keys: [{ id: 'k', key: '${KEY}' }],
+    });
+    const request = chatRequest.parse({
+      ...{ ...hello, seed: 1, logit_bias: { 5: 1 }, service_tier: 'flex', my_own: 1, temperature: 1, user: 'u' },
+      ...{ parallel_tool_calls: true, frequency_penalty: 0, logprobs: false },
+    });
+    const ignoredAt = (...ids: string[]) => ignoredFields(config)(request, { asked: config.models.filter(({ id }) => ids.includes(id)) });
+
+    expect(ignoredAt('a/one')).toBe('logit_bias, seed, service_tier, my_own');
+    expect(ignoredAt('a/two'), 'Gemini takes a seed').toBe('logit_bias, service_tier, my_own');
+    expect(ignoredAt('a/one', 'a/open')).toBeNull();
   });
 
   it('is named in at most 1 KiB, whatever the names, in the letters of a header', () => {

@@ -1,6 +1,8 @@
-import type { RouterConfig } from '#shared/config/router-config.ts';
+import { parametersOfKind, sendsParameter } from '#shared/config/kind-parameters.ts';
+import type { ModelConfig, RouterConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest, chatRequest } from '#shared/contracts/router/chat-request.ts';
 import { supportOfPlugin } from '#shared/contracts/router/plugins.ts';
+import { neededParameters } from '#shared/prompts/needed-parameters.ts';
 import type { NamedPlugin } from '#shared/surfaces/surface.ts';
 
 /** Proxies refuse responses with more than 4 to 8 KiB of headers. */
@@ -99,30 +101,60 @@ const rulesWith = (debugEcho: boolean) => new Map<string, Rule>(Object.entries({
 /**
  * Builds the header's value for a request: paths of ignored plugins and fields, comma-separated; null when there are none.
  * Unknown parameters are listed although upstreams get them, unless an endpoint declares them as supported: a misspelt one must show.
- * `otherNames` stand before them: fields of another API that have no counterpart in a chat.
+ * So are parameters that no endpoint of the request's models can be sent.
  */
 export function ignoredFields({
   models,
+  providers,
   debug_echo: debugEcho,
-}: Pick<RouterConfig, 'models' | 'debug_echo'>): (request: ChatRequest, otherNames?: readonly string[]) => string | null {
+}: Pick<RouterConfig, 'models' | 'providers' | 'debug_echo'>): (request: ChatRequest, facts?: RequestFacts) => string | null {
   const topLevel = rulesWith(debugEcho);
   const declared = new Set(models.flatMap(({ endpoints }) => endpoints.flatMap(({ supported_parameters: names = [] }) => names)));
-  return (request, otherNames = []) => {
+  const kindsOf = closedKinds(models, providers);
+  return (request, { otherNames = [], asked = [] } = {}) => {
     let paths: HeaderPaths | null = null;
     const name = (path: string) => {
       paths ??= new HeaderPaths();
       return paths.add(path);
     };
     for (const other of otherNames) name(encodedName(other));
+    const unsent = unsentParameters(request, asked, kindsOf);
     for (const field in request) {
       const value: unknown = request[field];
       if (value === null || value === undefined) continue;
       if (field === 'messages' || field === 'tools') continue;
       if (field === 'plugins') addIgnoredPlugins(request, name);
+      else if (unsent?.has(field)) name(encodedName(field));
       else if (!declared.has(field)) addIgnored(encodedName(field), value, topLevel.get(field) ?? false, name);
     }
     return HeaderPaths.valueOf(paths);
   };
+}
+
+/** What the header depends on beside the request's fields. */
+interface RequestFacts {
+  /** Fields of another API that have no counterpart in a chat. */
+  otherNames?: readonly string[];
+  /** Models that the request names, or the default. */
+  asked?: readonly ModelConfig[];
+}
+
+/** Of the models whose endpoints are all at providers that take known parameters alone: the kinds of these. */
+function closedKinds(models: readonly ModelConfig[], providers: RouterConfig['providers']): ReadonlyMap<ModelConfig, readonly string[]> {
+  const kindOf = new Map(providers.map(({ slug, kind }) => [slug, kind]));
+  const ofModels = models.map((model): [ModelConfig, string[]] => [model, model.endpoints.map(({ provider }) => kindOf.get(provider) ?? '')]);
+  return new Map(ofModels.filter(([, kinds]) => kinds.every((kind) => parametersOfKind(kind) !== null)));
+}
+
+/** Null: none, as for most requests. */
+function unsentParameters(
+  request: ChatRequest,
+  asked: readonly ModelConfig[],
+  kindsOf: ReadonlyMap<ModelConfig, readonly string[]>,
+): ReadonlySet<string> | null {
+  if (kindsOf.size === 0 || asked.length === 0 || !asked.every((model) => kindsOf.has(model))) return null;
+  const kinds = new Set(asked.flatMap((model) => kindsOf.get(model) ?? []));
+  return new Set(neededParameters(request).filter((name) => ![...kinds].some((kind) => sendsParameter(kind, name, request[name]))));
 }
 
 /** The header's value for these names of fields and these plugins; null when there are none. */

@@ -87,7 +87,7 @@ export const endpointFacts = {
   prices: endpointPrices.optional(),
   context_length: z.number().int().min(1).optional(),
   max_completion_tokens: z.number().int().min(1).optional(),
-  /** Request parameters that the endpoint supports; absent: all. Others are dropped before the call. */
+  /** Request parameters that the endpoint supports, of those that its provider's kind has; absent: all of these. Others are dropped before the call. */
   supported_parameters: z.array(z.string()).max(routerConfigLimits.parameters).optional(),
   /** Formats of `response_format` beside text; absent: those that `supported_parameters` allow, and `grammar` and `python` where it names them. */
   response_formats: z.array(z.enum(['json_object', 'json_schema', 'grammar', 'python'])).optional(),

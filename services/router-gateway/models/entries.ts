@@ -1,3 +1,4 @@
+import { parametersOfKind, sendsParameter } from '#shared/config/kind-parameters.ts';
 import { serves } from '#shared/config/model-kinds.ts';
 import type { EndpointConfig, ModelConfig } from '#shared/config/router-config.ts';
 import type { EndpointEntry } from '#shared/contracts/router/model-endpoints.ts';
@@ -13,7 +14,7 @@ const TOKENIZER_UNKNOWN = 'Other';
 /** Clients require a number. */
 const CONTEXT_UNKNOWN = 0;
 
-/** Of an endpoint that does not list its own. */
+/** Of an endpoint that does not list its own, at a provider that may take any. */
 const ALL_PARAMETERS = [
   'frequency_penalty',
   'logit_bias',
@@ -33,8 +34,11 @@ const ALL_PARAMETERS = [
   'top_p',
 ];
 
+/** By the provider's slug. Of one that the configuration lacks: undefined. */
+export type KindOf = (provider: string) => string | undefined;
+
 /** Prices and limits of the first endpoint; parameters that any endpoint supports. */
-export function modelEntry(model: ModelConfig): ModelEntry {
+export function modelEntry(model: ModelConfig, kindOf: KindOf): ModelEntry {
   const { id, name, description, created, endpoints } = model;
   const chats = serves(model, 'chat');
   const [first] = endpoints;
@@ -52,7 +56,7 @@ export function modelEntry(model: ModelConfig): ModelEntry {
     pricing: pricingOf(first?.prices),
     top_provider: { context_length: first?.context_length ?? null, max_completion_tokens: first?.max_completion_tokens ?? null, is_moderated: false },
     per_request_limits: null,
-    supported_parameters: [...new Set(endpoints.flatMap((endpoint) => parametersOf(endpoint, chats)))].sort(),
+    supported_parameters: [...new Set(endpoints.flatMap((endpoint) => parametersOf(endpoint, kindOf, chats)))].sort(),
     default_parameters: null,
     supported_voices: null,
     links: { details: `/api/v1/models/${id}/endpoints` },
@@ -60,7 +64,13 @@ export function modelEntry(model: ModelConfig): ModelEntry {
 }
 
 /** @param measured null: nothing is known */
-export function endpointEntry(model: ModelConfig, endpoint: EndpointConfig, providerName: string, measured: Measured | null): EndpointEntry {
+export function endpointEntry(
+  model: ModelConfig,
+  endpoint: EndpointConfig,
+  provider: { name: string; kindOf: KindOf },
+  measured: Measured | null,
+): EndpointEntry {
+  const { name: providerName, kindOf } = provider;
   const { id, name = id } = model;
   const chats = serves(model, 'chat');
   return {
@@ -74,7 +84,7 @@ export function endpointEntry(model: ModelConfig, endpoint: EndpointConfig, prov
     quantization: endpoint.quantization ?? null,
     max_completion_tokens: endpoint.max_completion_tokens ?? null,
     max_prompt_tokens: null,
-    supported_parameters: parametersOf(endpoint, chats),
+    supported_parameters: parametersOf(endpoint, kindOf, chats),
     status: measured?.status ?? 0,
     uptime_last_30m: measured?.uptime.last30m ?? null,
     uptime_last_5m: measured?.uptime.last5m ?? null,
@@ -86,9 +96,11 @@ export function endpointEntry(model: ModelConfig, endpoint: EndpointConfig, prov
   };
 }
 
-/** Of a chat's: a call for vectors has none of them. */
-function parametersOf({ supported_parameters: supported }: EndpointConfig, chats: boolean): string[] {
-  return chats ? [...(supported ?? ALL_PARAMETERS)].sort() : [];
+/** Of a chat's: a call for vectors has none of them. What an endpoint lists and its provider's adapter can't send has no effect. */
+function parametersOf({ provider, supported_parameters: supported }: EndpointConfig, kindOf: KindOf, chats: boolean): string[] {
+  if (!chats) return [];
+  const kind = kindOf(provider) ?? '';
+  return (supported ?? parametersOfKind(kind) ?? ALL_PARAMETERS).filter((name) => sendsParameter(kind, name)).toSorted();
 }
 
 /** What any endpoint declares beside text. Answers of a chat are listed as text: endpoints declare nothing of them. */

@@ -36,13 +36,15 @@ type Listable = Pick<RouterConfig, 'models' | 'providers'> & Partial<Pick<Router
 
 export function modelListsOf({ models, providers, account, keys }: Listable): ModelLists {
   const nameOf = new Map(providers.map(({ slug, name = slug }) => [slug, name]));
+  const kinds = new Map(providers.map(({ slug, kind }) => [slug, kind]));
+  const kindOf = (slug: string) => kinds.get(slug);
   const policies = new Map(providers.map((block) => [block.slug, dataPolicyOf(block)]));
   const retaining = new Set([...policies].filter(([, { retains }]) => retains).map(([slug]) => slug));
   const listed = (model: ModelConfig): ListedModel => {
     const slugs = model.endpoints.map(({ provider }) => provider);
     return {
       model,
-      entry: modelEntry(model),
+      entry: modelEntry(model, kindOf),
       providers: new Set(slugs.flatMap((slug) => [slug, (nameOf.get(slug) ?? slug).toLowerCase()])),
       isZeroRetention: slugs.some((slug) => !retaining.has(slug)),
     };
@@ -53,7 +55,7 @@ export function modelListsOf({ models, providers, account, keys }: Listable): Mo
   const byId = new Map(all.map((one) => [one.model.id, one]));
   const { resolve } = modelNamesOf({ models });
   const entryOf = (model: ModelConfig, endpoint: EndpointConfig, measured: MeasuredEndpoints) =>
-    endpointEntry(model, endpoint, nameOf.get(endpoint.provider) ?? endpoint.provider, measured.of(endpoint));
+    endpointEntry(model, endpoint, { name: nameOf.get(endpoint.provider) ?? endpoint.provider, kindOf }, measured.of(endpoint));
   return {
     all,
     ofKey(keyId) {

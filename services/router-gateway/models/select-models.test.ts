@@ -220,3 +220,26 @@ it('shows and orders by what is measured of endpoints, in place of what the conf
     ...{ status: -2, uptime_last_5m: 98.5, uptime_last_30m: null, uptime_last_1d: 99, latency_last_30m: { p50: 900 }, throughput_last_30m: { p99: 120 } },
   });
 });
+
+it('lists of an endpoint the parameters that its provider’s adapter can send, whatever it declares, and `n` of none', () => {
+  const { models, ...rest } = routerConfig.parse({
+    providers: [
+      { slug: 'ant', kind: 'anthropic', api_key: '${KEY}' },
+      { slug: 'own', kind: 'openai-compatible', profile: 'vllm' },
+    ],
+    models: [
+      { id: 'a/silent', endpoints: [endpoint('ant')] },
+      { id: 'a/declaring', endpoints: [endpoint('ant', { supported_parameters: ['n', 'seed', 'tools', 'my_own'] })] },
+      { id: 'a/open', endpoints: [endpoint('own', { supported_parameters: ['n', 'seed', 'tools', 'my_own'] })] },
+    ],
+    keys: [{ id: 'k', key: '${KEY}' }],
+  });
+  const lists = modelListsOf({ models, ...rest });
+  const parametersOf = (id: string) => lists.one(id)?.supported_parameters;
+
+  expect(parametersOf('a/silent')).toEqual(expect.arrayContaining(['reasoning', 'stop', 'tools', 'top_k']));
+  expect(parametersOf('a/silent')).not.toContain('seed');
+  expect(parametersOf('a/declaring')).toEqual(['tools']);
+  expect(parametersOf('a/open')).toEqual(['my_own', 'seed', 'tools']);
+  expect(lists.endpoints('a/declaring', notMeasured)?.data.endpoints.map((one) => one.supported_parameters)).toEqual([['tools']]);
+});

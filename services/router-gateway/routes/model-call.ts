@@ -125,7 +125,10 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       const suffixed = setup.models.withSuffixEffects(given, use);
       const asked = withDefaultPlugins(suffixed, setup.rules.of(request.keyId).plugins, use);
       const names = form.ignoredNames?.(request.body) ?? [];
-      const ignored = embedding === null ? setup.ignoredIn(suffixed, names) : headerOf(names, form.ignoredPlugins?.(request.body));
+      const ignored =
+        embedding === null
+          ? setup.ignoredIn(suffixed, { otherNames: names, asked: setup.models.allKnown(suffixed, use) })
+          : headerOf(names, form.ignoredPlugins?.(request.body));
       if (ignored !== null) reply.header(IGNORED_HEADER, ignored);
       if (asked.plugins !== undefined) refuseUnconfigured(asked, { ...setup.config.plugins, ocr: setup.config.plugins.file_parser?.ocr });
       if (embedding !== null) refuseUnreadTokens(asked, embedding);

@@ -13,6 +13,7 @@ function configWith(models: Record<string, Partial<Endpoint>[]>, extra: object =
       { slug: 'east', name: 'East', kind: 'openai-compatible', base_url: 'http://127.0.0.1:1/v1' },
       { slug: 'west', name: 'West', kind: 'openai-compatible', base_url: 'http://127.0.0.1:2/v1' },
       { slug: 'local', kind: 'scripted' },
+      { slug: 'ant', kind: 'anthropic', api_key: '${KEY}' },
     ],
     models: Object.entries(models).map(([id, endpoints]) => ({
       id,
@@ -134,6 +135,26 @@ describe('eligible endpoints', () => {
     const config = configWith({ 'a/one': [{ ...east, supported_parameters: ['temperature'] }, west] });
     expect(named(candidates(config, { seed: 1, provider: { require_parameters: true } }))).toEqual(['a/one@west']);
     expect(named(candidates(config, { seed: 1 }))).toEqual(['a/one@east', 'a/one@west']);
+  });
+
+  it.each<[string, object]>([
+    ['a seed', { seed: 5 }],
+    ['a bias', { logit_bias: { 5: 1 } }],
+    ['log probabilities', { logprobs: true }],
+    ['a tier that its API lacks', { service_tier: 'flex' }],
+    ['a field that the router does not know', { my_own: 1 }],
+  ])('leaves out endpoints whose adapter cannot send %s, for callers that require it, whatever they list', (_, fields) => {
+    const ant = { provider: 'ant', supported_parameters: Object.keys(fields) };
+    const config = configWith({ 'a/one': [ant, { ...ant, tag: 'ant/all', supported_parameters: undefined }, west] });
+    expect(named(candidates(config, { ...fields, provider: { require_parameters: true } }))).toEqual(['a/one@west']);
+    expect(named(candidates(config, fields))).toHaveLength(3);
+    expect(candidates(config, fields)[0]?.request).not.toHaveProperty(Object.keys(fields));
+  });
+
+  it.each([{ n: 3 }, { n: 2, seed: 1 }])('has no endpoint for a caller that requires several answers: %j', (fields) => {
+    const config = configWith({ 'a/one': [east, { ...west, supported_parameters: ['n', 'seed'] }] });
+    expect(refusal(() => candidates(config, { ...fields, provider: { require_parameters: true } })).code).toBe('router.no_provider');
+    expect(named(candidates(config, { ...fields, n: 1, provider: { require_parameters: true } }))).not.toEqual([]);
   });
 
   it('leaves out endpoints without prices for a reserved call, since nothing could be billed', () => {

@@ -6,6 +6,7 @@ import type { EndpointConfig, ModelConfig, RouterConfig } from '#shared/config/r
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { type PromptSize, promptSizeOf } from '#shared/credit/prompt-size.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { neededParameters } from '#shared/prompts/needed-parameters.ts';
 import type { UpstreamRequest } from '../providers/provider.ts';
 import type { ConfiguredProviders } from '../providers/registry.ts';
 import { readingPdfs, readsPdfs, refuseUnsendable, takingContent } from './content-fit.ts';
@@ -17,7 +18,7 @@ import type { HealthView } from './health-view.ts';
 import { type Exclusions, type ModelEndpoint, modelEndpointsOf, passes } from './model-endpoint.ts';
 import { searchesByItself } from './native-search.ts';
 import { inOrderOf } from './ordering.ts';
-import { neededParameters, requestFor, supportsAll, supportsParameter } from './parameters.ts';
+import { requestFor, supportsAll, supportsParameter } from './parameters.ts';
 import { filterOut, quickEnough } from './preferences.ts';
 
 /** An endpoint for a call, and the request as sent there. */
@@ -165,7 +166,7 @@ class EndpointCandidate implements Candidate {
 
   get request(): ChatRequest {
     const { request, maxTokens, embedding } = this.#asked;
-    this.#request ??= embedding === null ? requestFor(this.endpoint, request, maxTokens) : request;
+    this.#request ??= embedding === null ? requestFor(this.#of, request, maxTokens) : request;
     return this.#request;
   }
 
@@ -218,7 +219,7 @@ function takingChat(request: ChatRequest, all: readonly ModelEndpoint[], size: (
   const able = takingContent(request, fittingContext(request, all, size, exclusions), exclusions);
   if (request.provider?.require_parameters !== true) return able;
   const needed = neededParameters(request);
-  return able.filter((modelEndpoint) => passes(modelEndpoint, supportsAll(modelEndpoint.endpoint, request, needed), 'require_parameters', exclusions));
+  return able.filter((modelEndpoint) => passes(modelEndpoint, supportsAll(modelEndpoint, request, needed), 'require_parameters', exclusions));
 }
 
 /** Dropping one of these changes the answer, so endpoints of the model that support it exclude the others. */
@@ -230,6 +231,6 @@ function supporting(request: ChatRequest, all: readonly ModelEndpoint[], exclusi
 
 function preferring(all: readonly ModelEndpoint[], parameter: string, request: ChatRequest, exclusions: Exclusions): readonly ModelEndpoint[] {
   if (request[parameter] === undefined) return all;
-  const supports = ({ endpoint }: ModelEndpoint) => supportsParameter(endpoint, parameter, request);
+  const supports = (modelEndpoint: ModelEndpoint) => supportsParameter(modelEndpoint, parameter, request);
   return all.some(supports) ? all.filter((modelEndpoint) => passes(modelEndpoint, supports(modelEndpoint), parameter, exclusions)) : all;
 }

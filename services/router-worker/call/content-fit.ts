@@ -19,7 +19,7 @@ export function takingContent(request: ChatRequest, all: readonly ModelEndpoint[
   return all.filter(
     (modelEndpoint) =>
       passes(modelEndpoint, takes(modelEndpoint.endpoint, needed), 'modality', exclusions) &&
-      passes(modelEndpoint, !hasRareFormat || supportsParameter(modelEndpoint.endpoint, 'response_format', request), 'response_format', exclusions),
+      passes(modelEndpoint, !hasRareFormat || supportsParameter(modelEndpoint, 'response_format', request), 'response_format', exclusions),
   );
 }
 
@@ -70,7 +70,7 @@ function isRareFormat({ response_format: format }: ChatRequest): boolean {
  */
 export function refuseUnsendable(request: ChatRequest, all: () => readonly ModelEndpoint[]): void {
   const isRequired = request.provider?.require_parameters === true;
-  if (isRareFormat(request) && !isRequired && !all().some(({ endpoint }) => supportsParameter(endpoint, 'response_format', request))) {
+  if (isRareFormat(request) && !isRequired && !all().some((modelEndpoint) => supportsParameter(modelEndpoint, 'response_format', request))) {
     throw invalid('response_format.type', `no endpoint of the model has the format '${request.response_format?.type}'`);
   }
   const video = emptyVideoIn(request);

@@ -13,7 +13,7 @@ export interface ModelEndpoint {
   slugs: readonly string[];
   model: ModelConfig;
   endpoint: EndpointConfig;
-  provider: Pick<ConfiguredProvider, 'slug' | 'name' | 'dataPolicy' | 'reasoningFormat' | 'vectors' | 'webSearch' | 'readsPdf'>;
+  provider: Pick<ConfiguredProvider, 'slug' | 'name' | 'kind' | 'dataPolicy' | 'reasoningFormat' | 'vectors' | 'webSearch' | 'readsPdf'>;
   /** Null: not known. */
   prices: Prices | null;
 }

@@ -35,6 +35,8 @@ function endpointOf(limits: Pick<EndpointConfig, 'max_completion_tokens' | 'cont
   return models[0]?.endpoints[0] ?? endpoint;
 }
 
+const at = (endpoint: EndpointConfig, kind = 'scripted') => ({ endpoint, provider: { kind } });
+
 it('sends to an endpoint that lists no parameters what it sends to one that lists them all', () => {
   const tokens = fc.integer({ min: 1, max: 200_000 });
   const limits = fc.record({ max_completion_tokens: tokens, context_length: tokens }, { requiredKeys: [] });
@@ -42,7 +44,7 @@ it('sends to an endpoint that lists no parameters what it sends to one that list
     fc.property(request, limits, fc.option(tokens, { nil: null }), (asked, its, ceiling) => {
       const all = ['temperature', 'stop', 'max_tokens', 'max_completion_tokens'];
 
-      expect(requestFor(endpointOf(its), asked, ceiling)).toEqual(requestFor(endpointOf(its, all), asked, ceiling));
+      expect(requestFor(at(endpointOf(its)), asked, ceiling)).toEqual(requestFor(at(endpointOf(its, all)), asked, ceiling));
     }),
   );
 });
@@ -50,5 +52,5 @@ it('sends to an endpoint that lists no parameters what it sends to one that list
 it('leaves out empty fields', () => {
   const asked = { messages: [{ role: 'user', content: 'Hello' }], temperature: null, stop: undefined, seed: 7 } as ChatRequest;
 
-  expect(Object.keys(requestFor(endpointOf({}), asked, null))).toEqual(['messages', 'seed']);
+  expect(Object.keys(requestFor(at(endpointOf({})), asked, null))).toEqual(['messages', 'seed']);
 });

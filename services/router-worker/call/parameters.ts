@@ -1,37 +1,25 @@
+import { sendsParameter } from '#shared/config/kind-parameters.ts';
 import type { EndpointConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { withMessagesOf } from '#shared/prompts/deferred-messages.ts';
+import { isParameter, neededParameters } from '#shared/prompts/needed-parameters.ts';
+import type { ModelEndpoint } from './model-endpoint.ts';
 
-/** Fields that say what is asked or how it is routed; all others tune the model and need the endpoint's support. */
-const NOT_PARAMETERS: ReadonlySet<string> = new Set([
-  'messages',
-  'model',
-  'models',
-  'provider',
-  'plugins',
-  'route',
-  'user',
-  'session_id',
-  'metadata',
-  'stream',
-  'stream_options',
-  'debug',
-  'trace',
-  'transforms',
-  'usage',
-  'cache_control',
-  'include_reasoning',
-  'prompt_cache_key',
-  'safety_identifier',
-  'provider_options',
-]);
 /** Without effect unless the other is there. */
 const SERVES: Readonly<Record<string, string>> = { tool_choice: 'tools', parallel_tool_calls: 'tools', top_logprobs: 'logprobs' };
 const TOKEN_LIMITS = ['max_tokens', 'max_completion_tokens'] as const;
 
-/** Whether an endpoint has the request's parameter. One without a list supports everything. */
-export function supportsParameter(endpoint: EndpointConfig, parameter: string, request: ChatRequest): boolean {
-  return parameter === 'response_format' ? supportsFormat(endpoint, request) : lists(endpoint, parameter);
+type Endpoint = Pick<ModelEndpoint, 'endpoint'> & { provider: Pick<ModelEndpoint['provider'], 'kind'> };
+
+/** Whether an endpoint has the request's parameter: its list, if it has one, and the adapter of its provider. */
+export function supportsParameter({ endpoint, provider: { kind } }: Endpoint, parameter: string, request: ChatRequest): boolean {
+  if (parameter !== 'response_format') return lists(endpoint, parameter) && sendsParameter(kind, parameter, request[parameter]);
+  return supportsFormat(endpoint, request) && sendsParameter(kind, formatParameter(request));
+}
+
+/** What few APIs have is a parameter of its own. */
+function formatParameter({ response_format: format }: ChatRequest): string {
+  return format?.type === 'grammar' || format?.type === 'python' ? format.type : 'response_format';
 }
 
 function lists({ supported_parameters: supported }: EndpointConfig, parameter: string): boolean {
@@ -49,34 +37,17 @@ function supportsFormat(endpoint: EndpointConfig, { response_format: format }: C
   return lists(endpoint, 'response_format') || lists(endpoint, 'structured_outputs');
 }
 
-export function supportsAll(endpoint: EndpointConfig, request: ChatRequest, needed = neededParameters(request)): boolean {
+export function supportsAll(endpoint: Endpoint, request: ChatRequest, needed = neededParameters(request)): boolean {
   return needed.every((name) => supportsParameter(endpoint, name, request));
 }
 
-/** What a request asks for beside what every endpoint does. */
-export function neededParameters(request: ChatRequest): readonly string[] {
-  return Object.keys(request).filter((name) => !NOT_PARAMETERS.has(name) && request[name] !== null && request[name] !== undefined && !isDefault(name, request));
-}
-
-/** Asks for what every endpoint does. */
-function isDefault(name: string, { n, modalities, response_format: format }: ChatRequest): boolean {
-  switch (name) {
-    case 'n':
-      return n === 1;
-    case 'modalities':
-      return modalities?.every((modality) => modality === 'text') ?? true;
-    case 'response_format':
-      return format?.type === 'text';
-    default:
-      return false;
-  }
-}
-
 /** The request for an endpoint: without unsupported parameters, limited to the lowest of the caller's, the call's and the endpoint's token limits. */
-export function requestFor(endpoint: EndpointConfig, request: ChatRequest, maxTokens: number | null): ChatRequest {
-  if (endpoint.supported_parameters === undefined && maxTokens === null && request.response_format === undefined && isSet(request)) return request;
+export function requestFor(modelEndpoint: Endpoint, request: ChatRequest, maxTokens: number | null): ChatRequest {
+  const { endpoint, provider } = modelEndpoint;
+  if (endpoint.supported_parameters === undefined && maxTokens === null && request.response_format === undefined && isSet(request, provider.kind))
+    return request;
   const isDropped = (name: string) =>
-    !NOT_PARAMETERS.has(name) && (!supportsParameter(endpoint, name, request) || !supportsParameter(endpoint, SERVES[name] ?? name, request));
+    isParameter(name) && (!supportsParameter(modelEndpoint, name, request) || !supportsParameter(modelEndpoint, SERVES[name] ?? name, request));
   // Messages stay deferred.
   const others = Object.keys(request).filter((name) => name !== 'messages' && !isTokenLimit(name) && !isDropped(name));
   const rest = others.map((name): [string, unknown] => [name, request[name]]).filter(([, value]) => value !== null && value !== undefined);
@@ -86,12 +57,13 @@ export function requestFor(endpoint: EndpointConfig, request: ChatRequest, maxTo
   return withMessagesOf(request, Object.fromEntries(rest));
 }
 
-/** Whether there is no empty field and no token limit: an endpoint that supports everything then takes the request unchanged. */
-function isSet(request: ChatRequest): boolean {
+/** Whether there is no empty field, no token limit and nothing that the adapter lacks: an endpoint that supports everything then takes the request unchanged. */
+function isSet(request: ChatRequest, kind: string): boolean {
   for (const name in request) {
     if (name === 'messages') continue;
     const value = request[name];
     if (value === null || value === undefined || isTokenLimit(name)) return false;
+    if (isParameter(name) && !sendsParameter(kind, name, value)) return false;
   }
   return true;
 }

@@ -19,7 +19,7 @@ const RANKS: Readonly<Record<NonNullable<EndpointConfig['quantization']>, number
 /** Sort keys of `provider.sort: 'exacto'`, lowest first: none of the request's parameters is dropped, then the precision of the weights. */
 export function qualityRanks(request: ChatRequest): ((modelEndpoint: ModelEndpoint) => number)[] {
   return [
-    ({ endpoint }) => (supportsAll(endpoint, request) ? 0 : 1),
+    (modelEndpoint) => (supportsAll(modelEndpoint, request) ? 0 : 1),
     ({ endpoint: { quantization } }) => (quantization === undefined ? UNKNOWN_RANK : RANKS[quantization]),
   ];
 }

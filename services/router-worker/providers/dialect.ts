@@ -28,6 +28,8 @@ interface VectorTraits {
 export interface ConfiguredProvider {
   slug: string;
   name: string;
+  /** What its adapter sends of a request is known by this (`shared/config/kind-parameters.ts`). */
+  kind: string;
   /** Where requests go, without path and query, which may hold secrets. Null: it answers in this process. */
   address: { address: string; port: number } | null;
   dataPolicy: DataPolicy;
@@ -68,6 +70,7 @@ export interface Dialect {
   configure(block: unknown): ConfiguredProvider;
 }
 
-export function dialect<Schema extends BlockSchema>(config: Schema, describe: (block: z.output<Schema>) => ConfiguredProvider): Dialect {
-  return { config, configure: (block) => describe(config.parse(block)) };
+export function dialect<Schema extends BlockSchema>(config: Schema, describe: (block: z.output<Schema>) => Omit<ConfiguredProvider, 'kind'>): Dialect {
+  const kind = config.shape.kind.value;
+  return { config, configure: (block) => ({ ...describe(config.parse(block)), kind }) };
 }
