@@ -32,7 +32,7 @@ const PENALTIES = ['frequency_penalty', 'presence_penalty'];
 const LOGPROBS = ['logprobs', 'top_logprobs'];
 const REASONING = ['reasoning', 'reasoning_effort'];
 
-const OF_OPENAI = [...TOKENS, ...TOOLS, ...FORMATS, 'function_call', 'functions', 'n', 'prediction', 'seed', 'service_tier', 'store'];
+const OF_OPENAI = [...TOKENS, ...TOOLS, ...FORMATS, 'function_call', 'functions', 'prediction', 'seed', 'service_tier', 'store'];
 const OPENAI_CHAT = [...OF_OPENAI, ...PENALTIES, ...LOGPROBS, 'audio', 'logit_bias', 'modalities', 'stop', 'temperature', 'top_p', 'web_search_options'];
 /** Without sampling. */
 const OPENAI_THINKING = [...OF_OPENAI, ...REASONING, 'verbosity'];
@@ -134,7 +134,7 @@ export const corrections = {
       privacy_policy_url: 'https://groq.com/privacy-policy',
       terms_of_service_url: 'https://groq.com/terms-of-use',
       status_page_url: 'https://groqstatus.com/',
-      all: { context: 131_072, modalities: [], parameters: [...COMMON, ...PENALTIES, ...REASONING, 'n', 'seed', 'service_tier'] },
+      all: { context: 131_072, modalities: [], parameters: [...COMMON, ...PENALTIES, ...REASONING, 'seed', 'service_tier'] },
       models: {
         'openai/gpt-oss-120b': { completion: 65_536 },
         'openai/gpt-oss-20b': { completion: 65_536 },
@@ -152,7 +152,7 @@ export const corrections = {
       privacy_policy_url: 'https://www.together.ai/privacy',
       terms_of_service_url: 'https://www.together.ai/terms-of-service',
       status_page_url: 'https://status.together.ai/',
-      all: { modalities: [], parameters: [...COMMON, ...PENALTIES, 'logit_bias', 'min_p', 'n', 'repetition_penalty', 'seed', 'top_k'] },
+      all: { modalities: [], parameters: [...COMMON, ...PENALTIES, 'logit_bias', 'min_p', 'repetition_penalty', 'seed', 'top_k'] },
       models: {
         'meta-llama/Llama-3.3-70B-Instruct-Turbo': { name: 'Llama 3.3 70B', context: 131_072 },
         'meta-llama/Llama-4-Scout-17B-16E-Instruct': { name: 'Llama 4 Scout', context: 1_048_576, modalities: ['image'] },
@@ -165,7 +165,7 @@ export const corrections = {
       privacy_policy_url: 'https://legal.mistral.ai/terms/privacy-policy',
       terms_of_service_url: 'https://legal.mistral.ai/terms/commercial-terms-of-service',
       status_page_url: 'https://status.mistral.ai/',
-      all: { modalities: ['image'], parameters: [...COMMON, ...PENALTIES, ...REASONING, 'n', 'prediction', 'seed'] },
+      all: { modalities: ['image'], parameters: [...COMMON, ...PENALTIES, ...REASONING, 'prediction', 'seed'] },
       models: {
         'mistral-medium-latest': { name: 'Mistral Medium', context: 131_072 },
         'mistral-large-2512': {},
@@ -193,7 +193,7 @@ export const corrections = {
       privacy_policy_url: 'https://x.ai/legal/privacy-policy',
       terms_of_service_url: 'https://x.ai/legal/terms-of-service-enterprise',
       status_page_url: 'https://status.x.ai/',
-      all: { modalities: ['image'], parameters: [...COMMON, ...PENALTIES, ...LOGPROBS, ...REASONING, 'n', 'seed'] },
+      all: { modalities: ['image'], parameters: [...COMMON, ...PENALTIES, ...LOGPROBS, ...REASONING, 'seed'] },
       models: {
         'grok-4.6': {},
         'grok-4.5': {},

@@ -49,7 +49,7 @@ it.each<[string, object[], Record<string, unknown>, number | null, number, numbe
     3_000_000,
     null,
   ],
-  ['each of several answers', [{ prices }], { max_tokens: 100, n: 3 }, null, 4_000_000, null],
+  ['one answer, as no more are asked for', [{ prices }], { max_tokens: 100, n: 3 }, null, 2_000_000, null],
   ['pictures and recordings at their price', [{ prices: { ...prices, image: '0.002', audio: '0.01' } }], { ...media, max_tokens: 100 }, null, 13_000_000, null],
   ['pictures and recordings as tokens, where they have no price', [{ prices }], { ...media, max_tokens: 100 }, null, 1_000_000 + 2_100_000, null],
   ['no more than any limit', [{ prices: { prompt: '999999999', completion: '999999999' } }], {}, null, 1_000_000_000_000_001, 4_096],

@@ -10,7 +10,6 @@ import { type AskedSearch, askedSearch, MAX_NATIVE_SEARCHES, searchTokens } from
 /** Sums stay exact; more than any limit is refused anyway. */
 const MOST_NANO = BigInt(nanoOfUsd(MAX_LIMIT_USD)) + 1n;
 const TOKEN_LIMITS = ['max_tokens', 'max_completion_tokens'];
-const MOST_CHOICES = 128n;
 
 /** What a call may cost at most. */
 export interface WorstCase {
@@ -91,7 +90,7 @@ function worstAt(endpoint: EndpointConfig, { request, size, asked, parsing, sear
   const tokens = promptTokens + completionTokens;
   if (prices === null) return { nano: 0n, tokens };
   const prompt = dearest(prices.prompt, prices.cacheWrite, prices.cacheWrite1h);
-  const perToken = BigInt(promptTokens) * prompt + BigInt(completionTokens) * choicesOf(request) * prices.completion;
+  const perToken = BigInt(promptTokens) * prompt + BigInt(completionTokens) * prices.completion;
   const fees = prices.request + BigInt(sized.images) * (prices.image ?? 0n) + BigInt(size.recordings) * (prices.audio ?? 0n);
   const searches = search === null ? 0n : dearest(BigInt(nanoOfUsd(Number(search.enginePrice))), BigInt(MAX_NATIVE_SEARCHES) * prices.webSearch);
   // Rounded up.
@@ -106,11 +105,4 @@ function dearest(...prices: readonly bigint[]): bigint {
 function completionTokensAt({ max_completion_tokens: most, context_length: context, supported_parameters: supported }: EndpointConfig, asked: number): number {
   const takesLimit = supported === undefined || TOKEN_LIMITS.some((name) => supported.includes(name));
   return takesLimit ? Math.min(asked, most ?? asked, context ?? asked) : (most ?? context ?? asked);
-}
-
-/** Some vendors give several answers to one prompt. */
-function choicesOf(request: ChatRequest): bigint {
-  const { n } = request as { n?: unknown };
-  if (typeof n !== 'number' || !Number.isInteger(n) || n < 1) return 1n;
-  return BigInt(n) < MOST_CHOICES ? BigInt(n) : MOST_CHOICES;
 }
