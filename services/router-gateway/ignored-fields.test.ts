@@ -103,6 +103,19 @@ describe('unsupported fields of a request', () => {
     expect(ignoredAt('a/one', 'a/open')).toBeNull();
   });
 
+  it('is a tier without a price, of a request whose cost is reserved', () => {
+    const [model] = testConfig.models;
+    if (model === undefined) throw new Error('the configuration has no model');
+    const prices = { prompt: '1', completion: '1', tiers: { priority: { prompt: '2', completion: '2' } } };
+    const asked = [{ ...model, endpoints: model.endpoints.map((endpoint) => ({ ...endpoint, prices })) }];
+    const headerFor = (fields: object, isReserved = true) => ignoredIn(chatRequest.parse({ ...hello, ...fields }), { asked, isReserved });
+
+    expect(headerFor({ service_tier: 'flex' })).toBe('service_tier');
+    expect(headerFor({ provider_options: { scripted: { service_tier: 'flex' } } })).toBe('provider_options.scripted.service_tier');
+    expect(headerFor({ service_tier: 'flex' }, false)).toBeNull();
+    for (const tier of ['priority', 'auto', 'default']) expect(headerFor({ service_tier: tier })).toBeNull();
+  });
+
   it('is named in at most 1 KiB, whatever the names, in the letters of a header', () => {
     const odd = ['\u{1F600}'.repeat(80), '\ud800', 'ü', 'a b', '"', '%', '__proto__x'];
     expect(ignored(Object.fromEntries(odd.map((name) => [name, 1])))).toMatch(/^[\x21-\x7e]+(, [\x21-\x7e]+)*$/);

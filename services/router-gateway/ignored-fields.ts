@@ -2,6 +2,7 @@ import { parametersOfKind, sendsParameter } from '#shared/config/kind-parameters
 import type { ModelConfig, RouterConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest, chatRequest } from '#shared/contracts/router/chat-request.ts';
 import { supportOfPlugin } from '#shared/contracts/router/plugins.ts';
+import { isUnpriced } from '#shared/credit/service-tiers.ts';
 import { neededParameters } from '#shared/prompts/needed-parameters.ts';
 import type { NamedPlugin } from '#shared/surfaces/surface.ts';
 
@@ -111,7 +112,7 @@ export function ignoredFields({
   const topLevel = rulesWith(debugEcho);
   const declared = new Set(models.flatMap(({ endpoints }) => endpoints.flatMap(({ supported_parameters: names = [] }) => names)));
   const kindsOf = closedKinds(models, providers);
-  return (request, { otherNames = [], asked = [] } = {}) => {
+  return (request, { otherNames = [], asked = [], isReserved = false } = {}) => {
     let paths: HeaderPaths | null = null;
     const name = (path: string) => {
       paths ??= new HeaderPaths();
@@ -123,7 +124,9 @@ export function ignoredFields({
       const value: unknown = request[field];
       if (value === null || value === undefined) continue;
       if (field === 'messages' || field === 'tools') continue;
-      if (field === 'plugins') addIgnoredPlugins(request, name);
+      if (field === 'service_tier' && isReserved && hasNoPrice(value, asked)) name(field);
+      else if (field === 'provider_options') addIgnoredOptions(request, isReserved ? asked : [], name);
+      else if (field === 'plugins') addIgnoredPlugins(request, name);
       else if (unsent?.has(field)) name(encodedName(field));
       else if (!declared.has(field)) addIgnored(encodedName(field), value, topLevel.get(field) ?? false, name);
     }
@@ -137,6 +140,22 @@ interface RequestFacts {
   otherNames?: readonly string[];
   /** Models that the request names, or the default. */
   asked?: readonly ModelConfig[];
+  /** Whether its cost is reserved, as for keys with a credit limit. Absent: no. */
+  isReserved?: boolean;
+}
+
+/** A tier that no endpoint has a price of: none is asked for it. */
+function hasNoPrice(tier: unknown, asked: readonly ModelConfig[]): boolean {
+  return asked.length > 0 && asked.every(({ endpoints }) => endpoints.every(({ prices }) => isUnpriced(tier, prices)));
+}
+
+/** @param asked of a request whose cost is reserved */
+function addIgnoredOptions({ provider_options: options }: ChatRequest, asked: readonly ModelConfig[], name: (path: string) => boolean): void {
+  for (const [slug, own] of Object.entries(options ?? {})) {
+    const there = asked.flatMap(({ endpoints }) => endpoints.filter(({ provider }) => provider === slug));
+    if (there.length === 0 || !there.every(({ prices }) => isUnpriced(own?.service_tier ?? undefined, prices))) continue;
+    if (!name(`provider_options.${encodedName(slug)}.service_tier`)) return;
+  }
 }
 
 /** Of the models whose endpoints are all at providers that take known parameters alone: the kinds of these. */

@@ -1,12 +1,11 @@
 import type { RouterCall } from '#bus/messages/router.ts';
 import { USAGE_RECORD_VERSION, type UsageAttempt, type UsageRecord } from '#bus/messages/usage.ts';
-import { nanoPricesOf } from '#shared/credit/nano-prices.ts';
 import { errorCatalogue, failureOf } from '#shared/errors/switchyard-error.ts';
 import { finishReasonOf, hasContent } from '#shared/surfaces/answer.ts';
 import type { Attempted } from './call/attempt.ts';
 import type { Choice } from './call/candidates.ts';
 import type { Ending } from './call/execution.ts';
-import { costOf, usedBy } from './call/usage.ts';
+import { billedPrices, costOf, usedBy } from './call/usage.ts';
 import { recordedDecisionOf } from './recorded-decision.ts';
 import { storedText } from './stored-text.ts';
 
@@ -131,7 +130,7 @@ function operatorCostOf({ candidate, answer, error, refusedChars = 0 }: Attempte
   const isCounted = answer.usage !== null || answer.usageSoFar !== null;
   if (error !== null && !isCounted && !hasContent(answer) && answer.vectors === null && wasNotTaken(error)) return 0;
   const whole = refusedChars === 0 ? answer : { ...answer, textChars: answer.textChars + refusedChars };
-  return costOf(usedBy(whole, request, endpoint, error === null ? 'completed' : 'failed').used, request, nanoPricesOf(prices)).total;
+  return costOf(usedBy(whole, request, endpoint, error === null ? 'completed' : 'failed').used, request, billedPrices(answer, request, prices)).total;
 }
 
 /** Refused with a status, or not sent: the network gives a reason. */

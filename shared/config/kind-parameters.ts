@@ -39,6 +39,11 @@ export function sendsParameter(kind: string, name: string, value?: unknown): boo
   return known.names.has(name);
 }
 
+/** Whether adapters of the kind send `provider_options`. */
+export function takesOptions(kind: string): boolean {
+  return kind === 'openai-compatible';
+}
+
 /** Null: also such as the router has no name for. */
 export function parametersOfKind(kind: string): readonly string[] | null {
   const known = PARAMETERS.get(kind);

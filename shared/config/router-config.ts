@@ -66,19 +66,26 @@ export const providerIdentity = {
 const opaqueProvider = z.looseObject(providerIdentity);
 export type ProviderConfig = z.infer<typeof opaqueProvider>;
 
-/** USD: per million tokens, per call (`request`), per picture and per recording of the request, per search. Cached prompts cost what others do unless they have a price. */
-export const endpointPrices = z.strictObject({
+const tokenPrices = {
   prompt: price,
   completion: price,
   cached_prompt: price.optional(),
   cache_write: price.optional(),
   /** Of tokens written to a cache for an hour; absent: `cache_write`. */
   cache_write_1h: price.optional(),
+};
+const tierPrices = z.strictObject(tokenPrices).optional();
+
+/** USD: per million tokens, per call (`request`), per picture and per recording of the request, per search. Cached prompts cost what others do unless they have a price. */
+export const endpointPrices = z.strictObject({
+  ...tokenPrices,
   request: price.optional(),
   image: price.optional(),
   audio: price.optional(),
   /** Per search that the provider makes itself. */
   web_search: price.optional(),
+  /** Of tokens at another tier (`service_tier`) than the plain one; absent: not known. Other prices are those of the endpoint. */
+  tiers: z.strictObject({ flex: tierPrices, priority: tierPrices, scale: tierPrices, fast: tierPrices }).optional(),
 });
 export type EndpointPrices = z.infer<typeof endpointPrices>;
 

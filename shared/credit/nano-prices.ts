@@ -23,6 +23,8 @@ export interface NanoPrices {
   audio: bigint | null;
   /** Whether either has one. */
   hasPieces: boolean;
+  /** By the names of tiers that have prices of their own; null: none has. */
+  tiers: ReadonlyMap<string, NanoPrices> | null;
 }
 
 const known = new WeakMap<Prices, NanoPrices>();
@@ -36,20 +38,29 @@ export function nanoPricesOf(prices: Prices): NanoPrices {
   if (read !== undefined) return read;
   const image = prices.image === undefined ? null : toNano(prices.image);
   const audio = prices.audio === undefined ? null : toNano(prices.audio);
-  const nano: NanoPrices = {
-    prompt: toNano(prices.prompt),
-    completion: toNano(prices.completion),
-    cachedPrompt: toNano(prices.cached_prompt ?? prices.prompt),
-    cacheWrite: toNano(prices.cache_write ?? prices.prompt),
-    cacheWrite1h: toNano(prices.cache_write_1h ?? prices.cache_write ?? prices.prompt),
+  const plain: NanoPrices = {
+    ...ofTokens(prices),
     request: toNano(prices.request ?? '0'),
     webSearch: toNano(prices.web_search ?? '0'),
     image,
     audio,
     hasPieces: image !== null || audio !== null,
+    tiers: null,
   };
+  const tiers = Object.entries(prices.tiers ?? {}).flatMap(([name, own]): [string, NanoPrices][] => (own ? [[name, { ...plain, ...ofTokens(own) }]] : []));
+  const nano = tiers.length === 0 ? plain : { ...plain, tiers: new Map(tiers) };
   known.set(prices, nano);
   return nano;
+}
+
+function ofTokens(prices: Pick<Prices, 'prompt' | 'completion' | 'cached_prompt' | 'cache_write' | 'cache_write_1h'>) {
+  return {
+    prompt: toNano(prices.prompt),
+    completion: toNano(prices.completion),
+    cachedPrompt: toNano(prices.cached_prompt ?? prices.prompt),
+    cacheWrite: toNano(prices.cache_write ?? prices.prompt),
+    cacheWrite1h: toNano(prices.cache_write_1h ?? prices.cache_write ?? prices.prompt),
+  };
 }
 
 function toNano(price: string): bigint {

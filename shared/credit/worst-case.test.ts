@@ -4,6 +4,7 @@ import type { ChatRequest } from '../contracts/router/chat-request.ts';
 import { worstCaseOf } from './worst-case.ts';
 
 const prices = { prompt: '1', completion: '10' };
+const tiered = { ...prices, tiers: { flex: { prompt: '0.5', completion: '5' }, priority: { prompt: '2', completion: '20' } } };
 
 function worstCase(endpoints: object[], fields: Partial<ChatRequest> & Record<string, unknown> = {}, maxTokens: number | null = null) {
   const { models } = routerConfig.parse({
@@ -47,6 +48,26 @@ it.each<[string, object[], Record<string, unknown>, number | null, number, numbe
     { max_tokens: 100 },
     null,
     3_000_000,
+    null,
+  ],
+  ['the tier that is asked for, where it is dearer', [{ prices: tiered }], { max_tokens: 100, service_tier: 'priority' }, null, 4_000_000, null],
+  ['the plain tier, which a cheaper one may be served at', [{ prices: tiered }], { max_tokens: 100, service_tier: 'flex' }, null, 2_000_000, null],
+  ['the plain tier for those who ask for it', [{ prices: tiered }], { max_tokens: 100, service_tier: 'default' }, null, 2_000_000, null],
+  ['the dearest tier, where the vendor’s account decides', [{ prices: tiered }], { max_tokens: 100 }, null, 4_000_000, null],
+  [
+    'the dearest tier, where the tier is not sent',
+    [{ prices: tiered, supported_parameters: ['max_tokens'] }],
+    { max_tokens: 100, service_tier: 'default' },
+    null,
+    4_000_000,
+    null,
+  ],
+  [
+    'the tier of the provider’s own options',
+    [{ prices: tiered }],
+    { max_tokens: 100, service_tier: 'default', provider_options: { p: { service_tier: 'priority' } } },
+    null,
+    4_000_000,
     null,
   ],
   ['one answer, as no more are asked for', [{ prices }], { max_tokens: 100, n: 3 }, null, 2_000_000, null],

@@ -5,6 +5,7 @@ import { nanoPricesOf, TOKENS_PER_PRICE } from './nano-prices.ts';
 import { MAX_LIMIT_USD, nanoOfUsd } from './nano-usd.ts';
 import { type PricedOcr, type WorstParsing, worstParsingOf } from './parsed-files.ts';
 import { type PromptSize, promptSizeOf, promptTokensAt, TOKENS_PER_IMAGE } from './prompt-size.ts';
+import { dearestTier } from './service-tiers.ts';
 import { type AskedSearch, askedSearch, MAX_NATIVE_SEARCHES, searchTokens } from './web-searches.ts';
 
 /** Sums stay exact; more than any limit is refused anyway. */
@@ -76,7 +77,7 @@ interface WorstAsked {
 }
 
 function worstAt(endpoint: EndpointConfig, { request, size, asked, parsing, search = null }: WorstAsked): { nano: bigint; tokens: number } {
-  const prices = endpoint.prices === undefined ? null : nanoPricesOf(endpoint.prices);
+  const prices = endpoint.prices === undefined ? null : dearestTier(nanoPricesOf(endpoint.prices), request, endpoint);
   const completionTokens = completionTokensAt(endpoint, asked);
   // An endpoint with a price of searches makes them by itself, or gets what the engine has found.
   const isNative = endpoint.prices?.web_search !== undefined;

@@ -127,7 +127,11 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       const names = form.ignoredNames?.(request.body) ?? [];
       const ignored =
         embedding === null
-          ? setup.ignoredIn(suffixed, { otherNames: names, asked: setup.models.allKnown(suffixed, use) })
+          ? setup.ignoredIn(suffixed, {
+              otherNames: names,
+              asked: setup.models.allKnown(suffixed, use),
+              isReserved: request.callerKey !== null && request.callerKey.limitNano !== null,
+            })
           : headerOf(names, form.ignoredPlugins?.(request.body));
       if (ignored !== null) reply.header(IGNORED_HEADER, ignored);
       if (asked.plugins !== undefined) refuseUnconfigured(asked, { ...setup.config.plugins, ocr: setup.config.plugins.file_parser?.ocr });

@@ -157,6 +157,40 @@ describe('eligible endpoints', () => {
     expect(named(candidates(config, { ...fields, n: 1, provider: { require_parameters: true } }))).not.toEqual([]);
   });
 
+  describe('a tier', () => {
+    const prices = { prompt: '1', completion: '2', tiers: { priority: { prompt: '2', completion: '4' } } };
+    const config = (fields: Partial<Endpoint> = {}) => configWith({ 'a/one': [{ ...east, prices, ...fields }] });
+    const sentFor = (request: Partial<ChatRequest>, reserved: boolean, fields: Partial<Endpoint> = {}) =>
+      chosenCandidates(config(fields), request, { reserved })[0]?.request;
+    const ofEast = (own: Record<string, unknown>) => ({ provider_options: { east: own } });
+
+    it('without a price is not sent for a reserved call, since it may cost more than is billed', () => {
+      expect(sentFor({ service_tier: 'flex' }, true)).not.toHaveProperty('service_tier');
+      expect(sentFor({ service_tier: 'flex' }, false)).toHaveProperty('service_tier', 'flex');
+      for (const tier of ['priority', 'auto', 'default'] as const) expect(sentFor({ service_tier: tier }, true)).toHaveProperty('service_tier', tier);
+    });
+
+    it('of the provider’s own options is the request’s, under the same rules', () => {
+      expect(sentFor(ofEast({ service_tier: 'priority', own: 1 }), true)).toMatchObject({ service_tier: 'priority', ...ofEast({ own: 1 }) });
+      expect(sentFor({ service_tier: 'priority', ...ofEast({ service_tier: 'scale' }) }, true)).not.toHaveProperty('service_tier');
+      expect(sentFor(ofEast({ service_tier: 'scale' }), false)).toHaveProperty('service_tier', 'scale');
+      const lists = { supported_parameters: ['max_tokens'] };
+      expect(sentFor(ofEast({ service_tier: 'priority', seed: 1, own: 1 }), false, lists)).toEqual({ messages: [{ role: 'user', content: 'hi' }], ...ofEast({ own: 1 }) });
+    });
+
+    it('without a price excludes an endpoint from a reserved call that requires its parameters', () => {
+      const requiring = { service_tier: 'scale' as const, provider: { require_parameters: true } };
+      expect(refusal(() => chosenCandidates(config(), requiring, { reserved: true })).code).toBe('router.no_provider');
+      expect(chosenCandidates(config(), requiring)).toHaveLength(1);
+    });
+
+    it('counts with its own prices for the most that a caller pays', () => {
+      const asking = (tier: 'priority' | 'default') => ({ service_tier: tier, provider: { max_price: { prompt: 1 } } });
+      expect(refusal(() => chosenCandidates(config(), asking('priority'))).code).toBe('router.no_provider');
+      expect(chosenCandidates(config(), asking('default'))).toHaveLength(1);
+    });
+  });
+
   it('leaves out endpoints without prices for a reserved call, since nothing could be billed', () => {
     const config = configWith({ 'a/one': [east, { ...west, prices: { prompt: '1', completion: '2' } }], 'b/two': [east] });
     const candidatesOf = (model: string, reserved: boolean) => chosenCandidates(config, { model }, { reserved });

@@ -5,6 +5,7 @@ import { type ModelNames, modelNamesOf } from '#shared/config/model-names.ts';
 import type { EndpointConfig, ModelConfig, RouterConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { type PromptSize, promptSizeOf } from '#shared/credit/prompt-size.ts';
+import { askedTier, isUnpriced } from '#shared/credit/service-tiers.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { neededParameters } from '#shared/prompts/needed-parameters.ts';
 import type { UpstreamRequest } from '../providers/provider.ts';
@@ -114,13 +115,16 @@ export function candidatesFor(asked: Asked, circumstances: Circumstances): Choic
     const allowed = filterOut(request, all, rules, exclusions);
     const permitted = isSearchNative ? searching(request, allowed, exclusions) : allowed;
     const reading = hasUnreadFiles ? readingPdfs(permitted, exclusions) : permitted;
-    const able = embedding === null ? takingChat(request, reading, size, exclusions) : takingInputs(request, embedding, reading, exclusions);
+    const able =
+      embedding === null ? takingChat({ request, isReserved: reserved }, reading, size, exclusions) : takingInputs(request, embedding, reading, exclusions);
     const quick = quickEnough(request, able, health, exclusions);
     fitting.push(...(embedding === null ? supporting(request, quick, exclusions) : quick));
   }
   const mix = () => tokenMixOf(request, size(), embedding);
   const ordering = inOrderOf(fitting, { request, health, stickyTo, seed, mix }, exclusions);
-  const candidates = ordering.modelEndpoints.map((modelEndpoint) => new EndpointCandidate(modelEndpoint, { request, maxTokens, embedding, isSearchNative }));
+  const candidates = ordering.modelEndpoints.map(
+    (modelEndpoint) => new EndpointCandidate(modelEndpoint, { request, maxTokens, embedding, isSearchNative, isReserved: reserved }),
+  );
   return { candidates, decision: decisionOf(namesIn(request), ordering, exclusions) };
 }
 
@@ -130,6 +134,7 @@ interface CandidateRequest {
   /** Null: a chat. */
   embedding: NonNullable<Asked['embedding']> | null;
   isSearchNative: boolean;
+  isReserved: boolean;
 }
 
 /**
@@ -165,8 +170,8 @@ class EndpointCandidate implements Candidate {
   }
 
   get request(): ChatRequest {
-    const { request, maxTokens, embedding } = this.#asked;
-    this.#request ??= embedding === null ? requestFor(this.#of, request, maxTokens) : request;
+    const { request, maxTokens, embedding, isReserved } = this.#asked;
+    this.#request ??= embedding === null ? requestFor(this.#of, request, maxTokens, isReserved) : request;
     return this.#request;
   }
 
@@ -215,11 +220,18 @@ function modelsOf({ model, models = [] }: ChatRequest, use: ModelUse, catalogue:
 }
 
 /** Of one model: endpoints with the capacity for the request, and with what it contains and requires. */
-function takingChat(request: ChatRequest, all: readonly ModelEndpoint[], size: () => PromptSize, exclusions: Exclusions): readonly ModelEndpoint[] {
+function takingChat(
+  { request, isReserved }: Pick<CandidateRequest, 'request' | 'isReserved'>,
+  all: readonly ModelEndpoint[],
+  size: () => PromptSize,
+  exclusions: Exclusions,
+): readonly ModelEndpoint[] {
   const able = takingContent(request, fittingContext(request, all, size, exclusions), exclusions);
   if (request.provider?.require_parameters !== true) return able;
   const needed = neededParameters(request);
-  return able.filter((modelEndpoint) => passes(modelEndpoint, supportsAll(modelEndpoint, request, needed), 'require_parameters', exclusions));
+  const hasTier = ({ endpoint: { provider, prices } }: ModelEndpoint) => !isReserved || !isUnpriced(askedTier(request, provider), prices);
+  const hasAll = (modelEndpoint: ModelEndpoint) => supportsAll(modelEndpoint, request, needed) && hasTier(modelEndpoint);
+  return able.filter((modelEndpoint) => passes(modelEndpoint, hasAll(modelEndpoint), 'require_parameters', exclusions));
 }
 
 /** Dropping one of these changes the answer, so endpoints of the model that support it exclude the others. */

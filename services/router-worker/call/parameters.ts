@@ -1,6 +1,7 @@
-import { sendsParameter } from '#shared/config/kind-parameters.ts';
+import { sendsParameter, takesOptions } from '#shared/config/kind-parameters.ts';
 import type { EndpointConfig } from '#shared/config/router-config.ts';
-import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import { type ChatRequest, chatRequest } from '#shared/contracts/router/chat-request.ts';
+import { isUnpriced } from '#shared/credit/service-tiers.ts';
 import { withMessagesOf } from '#shared/prompts/deferred-messages.ts';
 import { isParameter, neededParameters } from '#shared/prompts/needed-parameters.ts';
 import type { ModelEndpoint } from './model-endpoint.ts';
@@ -42,7 +43,8 @@ export function supportsAll(endpoint: Endpoint, request: ChatRequest, needed = n
 }
 
 /** The request for an endpoint: without unsupported parameters, limited to the lowest of the caller's, the call's and the endpoint's token limits. */
-export function requestFor(modelEndpoint: Endpoint, request: ChatRequest, maxTokens: number | null): ChatRequest {
+export function requestFor(modelEndpoint: Endpoint, given: ChatRequest, maxTokens: number | null, isReserved = false): ChatRequest {
+  const request = withAllowedTier(modelEndpoint, withDecidedOptions(modelEndpoint, given), isReserved);
   const { endpoint, provider } = modelEndpoint;
   if (endpoint.supported_parameters === undefined && maxTokens === null && request.response_format === undefined && isSet(request, provider.kind))
     return request;
@@ -55,6 +57,32 @@ export function requestFor(modelEndpoint: Endpoint, request: ChatRequest, maxTok
   const field = tokenLimitField(endpoint, request);
   if (limit !== null && field !== null) rest.push([field, limit]);
   return withMessagesOf(request, Object.fromEntries(rest));
+}
+
+/** For a call whose cost is reserved, without a tier that the endpoint has no price of: it could cost more than was reserved, and than is billed. */
+function withAllowedTier({ endpoint: { prices } }: Endpoint, request: ChatRequest, isReserved: boolean): ChatRequest {
+  if (!isReserved || !isUnpriced(request.service_tier ?? undefined, prices)) return request;
+  const { service_tier: _, messages: __, ...rest } = request;
+  return withMessagesOf(request, rest);
+}
+
+/** Fields that what a call costs depends on: of the provider's own options they become the request's. */
+const PRICED = ['service_tier', 'web_search_options'] as const;
+
+/** The request with the provider's own options in so far as the endpoint takes them. */
+function withDecidedOptions({ endpoint, provider: { kind } }: Endpoint, request: ChatRequest): ChatRequest {
+  const { provider_options: options } = request;
+  const own = options && Object.hasOwn(options, endpoint.provider) ? options[endpoint.provider] : undefined;
+  if (!own || !takesOptions(kind)) return request;
+  const isKept = (name: string) => !PRICED.some((priced) => priced === name) && (!isKnown(name) || lists(endpoint, name));
+  const kept = Object.fromEntries(Object.entries(own).filter(([name]) => isKept(name)));
+  const stated = PRICED.flatMap((name): [string, unknown][] => (own[name] === undefined || own[name] === null ? [] : [[name, own[name]]]));
+  const { messages: _, ...rest } = request;
+  return withMessagesOf(request, { ...rest, ...Object.fromEntries(stated), provider_options: { ...options, [endpoint.provider]: kept } });
+}
+
+function isKnown(name: string): boolean {
+  return Object.hasOwn(chatRequest.shape, name) && isParameter(name);
 }
 
 /** Whether there is no empty field, no token limit and nothing that the adapter lacks: an endpoint that supports everything then takes the request unchanged. */

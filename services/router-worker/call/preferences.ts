@@ -1,5 +1,7 @@
 import type { AccountRules } from '#shared/config/account-rules.ts';
+import type { EndpointConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import { askedTier, tierPrices } from '#shared/credit/service-tiers.ts';
 import { messagesBeyondText } from '#shared/prompts/deferred-messages.ts';
 import type { HealthView } from './health-view.ts';
 import { type Exclusions, type ModelEndpoint, type Prices, passes } from './model-endpoint.ts';
@@ -103,7 +105,13 @@ function withinPrices(ceiling: Ceiling, request: ChatRequest): (modelEndpoint: M
     within(prices.image, most.image) &&
     within(prices.audio, most.audio) &&
     within(prices.webSearch ?? (search === 'any' ? 0 : null), mostPerSearch);
-  return ({ prices }) => isUnlimited || (prices !== null && isWithin(prices));
+  return ({ prices, endpoint }) => isUnlimited || (prices !== null && isWithin(atTier(prices, request, endpoint)));
+}
+
+/** With the prices of the tier that the request asks for, where it has some. */
+function atTier(prices: Prices, request: ChatRequest, { provider, prices: configured }: EndpointConfig): Prices {
+  const own = tierPrices(askedTier(request, provider), configured);
+  return own === undefined ? prices : { ...prices, prompt: Number(own.prompt), completion: Number(own.completion) };
 }
 
 /**

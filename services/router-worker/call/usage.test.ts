@@ -75,6 +75,30 @@ describe('costOf', () => {
 });
 
 describe('billOf', () => {
+  const tier = (factor: number) => ({ prompt: String(2 * factor), completion: String(10 * factor) });
+  const plain = { prompt: '2', completion: '10', request: '0.001' };
+  const tiered = { ...plain, tiers: { flex: tier(0.5), priority: { ...tier(2), cached_prompt: '0' } } };
+  const charged = { plain: 5_000_000, flex: 3_000_000, priority: 7_400_000 };
+
+  it.each<[asked: string | undefined, stated: string | null, keyof typeof charged]>([
+    ['priority', 'priority', 'priority'],
+    ['priority', 'default', 'plain'],
+    ['priority', null, 'priority'],
+    ['priority', 'auto', 'priority'],
+    ['flex', 'flex', 'flex'],
+    ['flex', 'default', 'plain'],
+    ['flex', null, 'plain'],
+    [undefined, 'priority', 'priority'],
+    [undefined, 'standard', 'plain'],
+    ['scale', 'scale', 'plain'],
+    ['auto', null, 'plain'],
+  ])('charges a request for the tier %s whose answer states %s at that of: %s', (asked, stated, expected) => {
+    const answer = { ...emptyAnswer(), usage: used, metadata: { id: null, systemFingerprint: null, serviceTier: stated } };
+    const asking = { ...request, ...(asked && { service_tier: asked }) } as typeof request;
+    expect(billOf(answer, asking, { prices: tiered }).costNano).toBe(charged[expected]);
+    expect(billOf(answer, asking, { prices: plain }).costNano).toBe(charged.plain);
+  });
+
   it('reports what the upstream counted, and the cost as a number of dollars', () => {
     expect(usageOf({ ...emptyAnswer(), usage: used }, request, { prompt: '2', completion: '10' })).toEqual({
       prompt_tokens: 1_000,

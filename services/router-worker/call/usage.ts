@@ -6,6 +6,7 @@ import { type NanoPrices, nanoPricesOf, TOKENS_PER_PRICE } from '#shared/credit/
 import { usdOfNano } from '#shared/credit/nano-usd.ts';
 import { piecesIn } from '#shared/credit/pieces.ts';
 import { type PromptSize, promptSizeOf, promptTokensAt } from '#shared/credit/prompt-size.ts';
+import { pricesOfTier } from '#shared/credit/service-tiers.ts';
 import { deferredIn } from '#shared/prompts/deferred-messages.ts';
 import { contentCharsOf } from '#shared/prompts/text-size.ts';
 import { type Answer, hasContent } from '#shared/surfaces/answer.ts';
@@ -57,7 +58,7 @@ export function billOf(
   const { used, isEstimated } = usedBy(answer, request, endpoint, end);
   const prices = endpoint?.prices;
   const isCharged = end === 'completed' || isChargedBroken(answer, end);
-  const cost = prices === undefined ? null : isCharged ? costOf(used, request, nanoPricesOf(prices)) : NO_COST;
+  const cost = prices === undefined ? null : isCharged ? costOf(used, request, billedPrices(answer, request, prices)) : NO_COST;
   const usage: Usage = {
     prompt_tokens: used.promptTokens,
     completion_tokens: used.completionTokens,
@@ -81,6 +82,11 @@ export function billOf(
   }
   const { cacheWrite1hTokens } = used;
   return { usage, costNano: total, isEstimated, ...(cacheWrite1hTokens !== undefined && { cacheWrite1hTokens }) };
+}
+
+/** Of the tier that served the answer. */
+export function billedPrices({ metadata }: Pick<Answer, 'metadata'>, { service_tier: asked }: ChatRequest, prices: NonNullable<EndpointConfig['prices']>): NanoPrices {
+  return pricesOfTier(nanoPricesOf(prices), asked, metadata.serviceTier);
 }
 
 function isChargedBroken(answer: Answer, end: 'failed' | 'aborted'): boolean {
