@@ -70,6 +70,8 @@ it.each<[string, object[], Record<string, unknown>, number | null, number, numbe
     4_000_000,
     null,
   ],
+  ['a budget of reasoning beside the default', [{ prices }], { reasoning: { max_tokens: 8_000 } }, null, 1_000_000 + 120_960_000, 12_096],
+  ['a budget of reasoning within the caller’s limit', [{ prices }], { reasoning: { max_tokens: 8_000 }, max_tokens: 100 }, null, 2_000_000, null],
   ['one answer, as no more are asked for', [{ prices }], { max_tokens: 100, n: 3 }, null, 2_000_000, null],
   ['pictures and recordings at their price', [{ prices: { ...prices, image: '0.002', audio: '0.01' } }], { ...media, max_tokens: 100 }, null, 13_000_000, null],
   ['pictures and recordings as tokens, where they have no price', [{ prices }], { ...media, max_tokens: 100 }, null, 1_000_000 + 2_100_000, null],

@@ -45,7 +45,9 @@ export function worstCaseOf({ request, embedding, models, defaultCompletionToken
   const search = askedSearch(request);
   const parsing = worstParsingOf(request, ocr);
   const given = [request.max_completion_tokens ?? request.max_tokens ?? null, maxTokens].filter((limit) => limit !== null);
-  const asked = given.length === 0 ? defaultCompletionTokens : Math.min(...given);
+  // A budget of reasoning is beside the tokens of the answer.
+  const ceiling = defaultCompletionTokens + (request.reasoning?.max_tokens ?? 0);
+  const asked = given.length === 0 ? ceiling : Math.min(...given);
   let most = 0n;
   let tokens = 0;
   for (const endpoint of models.flatMap((model) => model.endpoints)) {
@@ -53,7 +55,7 @@ export function worstCaseOf({ request, embedding, models, defaultCompletionToken
     if (at.nano > most) most = at.nano;
     tokens = Math.max(tokens, at.tokens);
   }
-  return { amountNano: Number(most < MOST_NANO ? most : MOST_NANO), tokens, maxTokens: given.length === 0 ? defaultCompletionTokens : maxTokens };
+  return { amountNano: Number(most < MOST_NANO ? most : MOST_NANO), tokens, maxTokens: given.length === 0 ? ceiling : maxTokens };
 }
 
 /** Nothing is completed, and the context bounds each input by itself. */

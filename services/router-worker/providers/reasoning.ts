@@ -26,6 +26,17 @@ export function requestedReasoning(request: ChatRequest, maxTokens: number | nul
   return enabled === true ? { isOff: false, effort: 'medium', budgetTokens: null } : null;
 }
 
+/** The least that APIs with budgets take. */
+export const MIN_BUDGET_TOKENS = 1_024;
+/** Of a limit, for an answer beside a budget that does not fit into it: what the highest effort leaves. */
+const MOST_SHARE = EFFORT_SHARES.max;
+
+/** A budget with which the limit leaves room for an answer. 0: it has no room for a budget of the least size. */
+export function budgetWithin(budget: number, maxTokens: number): number {
+  const most = Math.floor(maxTokens * MOST_SHARE);
+  return most < MIN_BUDGET_TOKENS ? 0 : Math.min(budget, most);
+}
+
 function nearestEffort(share: number): Effort {
   let nearest: Effort = 'medium';
   // `max` is never given for a budget.

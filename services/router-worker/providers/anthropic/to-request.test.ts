@@ -236,7 +236,7 @@ describe('thinking', () => {
     [{ enabled: true }, 5_000],
     [{ max_tokens: 3_000 }, 3_000],
     [{ max_tokens: 5 }, 1_024],
-    [{ max_tokens: 20_000 }, 9_999],
+    [{ max_tokens: 20_000 }, 9_500],
     [{ effort: 'none' as const }, undefined],
     [{ enabled: false }, undefined],
     [{ summary: 'auto' as const }, undefined],
@@ -247,8 +247,13 @@ describe('thinking', () => {
   it('has at most 128,000 tokens, and none where the limit is too low', () => {
     const reasoning = { effort: 'high' as const };
     expect(thinkingOf({ reasoning, max_tokens: 200_000 }).thinking).toMatchObject({ budget_tokens: 128_000 });
-    expect(thinkingOf({ reasoning, max_tokens: 1_025 }).thinking).toMatchObject({ budget_tokens: 1_024 });
-    expect(thinkingOf({ reasoning, max_tokens: 1_024 }).thinking).toBeUndefined();
+    expect(thinkingOf({ reasoning, max_tokens: 1_100 }).thinking).toMatchObject({ budget_tokens: 1_024 });
+    expect(thinkingOf({ reasoning, max_tokens: 1_050 }).thinking, 'nothing would be left for the answer').toBeUndefined();
+  });
+
+  it('leaves room for the answer where the caller gave a budget and no limit', () => {
+    const asked = { reasoning: { max_tokens: 8_000 }, max_tokens: undefined } as Partial<ChatRequest>;
+    expect(bodyOf(asked)).toMatchObject({ max_tokens: 12_096, thinking: { budget_tokens: 8_000 } });
   });
 
   it.each([

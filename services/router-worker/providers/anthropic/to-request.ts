@@ -9,7 +9,7 @@ import { toConversation } from './to-messages.ts';
 import { toThinking } from './to-thinking.ts';
 import { toTools } from './to-tools.ts';
 
-/** The API requires a limit. */
+/** The API requires a limit. Beside the caller's budget of thinking. */
 const DEFAULT_MAX_TOKENS = 4_096;
 const MAX_TEMPERATURE = 1;
 /** The lowest beside thinking. */
@@ -39,7 +39,7 @@ export function toRequest(
   { model, request, maxCompletionTokens, searchesWeb = false }: UpstreamRequest,
   { traits, isEager }: RequestOptions,
 ): AnthropicRequest {
-  const maxTokens = request.max_completion_tokens ?? request.max_tokens ?? maxCompletionTokens ?? DEFAULT_MAX_TOKENS;
+  const maxTokens = request.max_completion_tokens ?? request.max_tokens ?? maxCompletionTokens ?? DEFAULT_MAX_TOKENS + (request.reasoning?.max_tokens ?? 0);
   const { system, messages } = toConversation(request.messages);
   const schema = schemaOf(request);
   const answerSchema = traits.takesSchema ? null : schema;

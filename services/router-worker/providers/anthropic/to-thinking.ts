@@ -1,8 +1,7 @@
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
-import { EFFORT_SHARES, type Effort, type RequestedReasoning, requestedReasoning } from '../reasoning.ts';
+import { budgetWithin, EFFORT_SHARES, type Effort, MIN_BUDGET_TOKENS, type RequestedReasoning, requestedReasoning } from '../reasoning.ts';
 import type { ModelTraits } from './model-traits.ts';
 
-const MIN_BUDGET_TOKENS = 1_024;
 const MAX_BUDGET_TOKENS = 128_000;
 
 type ApiEffort = 'low' | 'medium' | 'high' | 'xhigh' | 'max';
@@ -37,10 +36,10 @@ export function toThinking(request: ChatRequest, context: ThinkingContext): Thin
 }
 
 function budgeted(requested: RequestedReasoning | null, { maxTokens, lacksThinking }: ThinkingContext, isExcluded: boolean): Thinking {
-  if (requested === null || requested.isOff || isExcluded || maxTokens <= MIN_BUDGET_TOKENS || lacksThinking) return {};
+  if (requested === null || requested.isOff || isExcluded || lacksThinking) return {};
   const asked = requested.budgetTokens ?? Math.floor(maxTokens * EFFORT_SHARES[requested.effort]);
-  const budget = Math.max(Math.min(asked, MAX_BUDGET_TOKENS), MIN_BUDGET_TOKENS);
-  return { thinking: { type: 'enabled', budget_tokens: Math.min(budget, maxTokens - 1) } };
+  const budget = budgetWithin(Math.max(Math.min(asked, MAX_BUDGET_TOKENS), MIN_BUDGET_TOKENS), maxTokens);
+  return budget === 0 ? {} : { thinking: { type: 'enabled', budget_tokens: budget } };
 }
 
 function adaptive(requested: RequestedReasoning | null, { verbosity }: ChatRequest, { traits }: ThinkingContext, isExcluded: boolean): Thinking {

@@ -35,7 +35,7 @@ export function toReasoning(request: ChatRequest, { traits, maxTokens, isLimited
   if (traits.family === 'claude') {
     const { thinking, effort } = toThinking(request, {
       traits,
-      maxTokens: maxTokens ?? Math.max(DEFAULT_MAX_TOKENS, (request.reasoning?.max_tokens ?? 0) + 1),
+      maxTokens: maxTokens ?? DEFAULT_MAX_TOKENS + (request.reasoning?.max_tokens ?? 0),
       isContinued: messages.at(-1)?.role === 'assistant',
       lacksThinking: lacksReasoning(messages),
       isToolForced,

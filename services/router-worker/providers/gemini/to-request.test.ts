@@ -176,7 +176,7 @@ describe('the configuration of an answer', () => {
 
   it.each([
     ['gemini-2.5-flash', { effort: 'high' as const }, { includeThoughts: true, thinkingBudget: 8_000 }],
-    ['gemini-2.5-flash', { max_tokens: 100_000 }, { includeThoughts: true, thinkingBudget: 24_576 }],
+    ['gemini-2.5-flash', { max_tokens: 100_000 }, { includeThoughts: true, thinkingBudget: 9_500 }],
     ['gemini-2.5-flash', { effort: 'none' as const }, { includeThoughts: false, thinkingBudget: 0 }],
     ['gemini-2.5-pro', { enabled: false }, { includeThoughts: false, thinkingBudget: 128 }],
     ['gemini-2.5-pro', { enabled: true, exclude: true }, { includeThoughts: false, thinkingBudget: 5_000 }],

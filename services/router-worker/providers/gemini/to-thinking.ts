@@ -28,7 +28,8 @@ export function toThinking(model: string, request: ChatRequest, maxTokens: numbe
   if (isLevelled(model)) return { includeThoughts, thinkingLevel: levelOf(requested.isOff ? 'minimal' : requested.effort, isPro) };
   const most = isPro ? MAX_BUDGET.pro : MAX_BUDGET.other;
   const asked = requested.isOff ? 0 : (requested.budgetTokens ?? Math.floor((maxTokens ?? most) * EFFORT_SHARES[requested.effort]));
-  return { includeThoughts, thinkingBudget: Math.max(Math.min(asked, most), isPro ? MIN_PRO_BUDGET : 0) };
+  const budget = maxTokens === null ? asked : Math.min(asked, Math.floor(maxTokens * EFFORT_SHARES.max));
+  return { includeThoughts, thinkingBudget: Math.max(Math.min(budget, most), isPro ? MIN_PRO_BUDGET : 0) };
 }
 
 /** The largest models know no `MINIMAL`, the first of them no `MEDIUM`. */
