@@ -2,6 +2,7 @@ import type { AccountRules } from '#shared/config/account-rules.ts';
 import type { EndpointConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { askedTier, tierPrices } from '#shared/credit/service-tiers.ts';
+import { askedSearch } from '#shared/credit/web-searches.ts';
 import { messagesBeyondText } from '#shared/prompts/deferred-messages.ts';
 import type { HealthView } from './health-view.ts';
 import { type Exclusions, type ModelEndpoint, type Prices, passes } from './model-endpoint.ts';
@@ -119,8 +120,7 @@ function atTier(prices: Prices, request: ChatRequest, { provider, prices: config
  * another engine.
  */
 function searchIn({ plugins = [], web_search_options: options }: ChatRequest): 'none' | 'native' | 'any' {
-  const plugin = plugins.find(({ id }) => id === 'web');
-  if (plugin === undefined || ('enabled' in plugin && plugin.enabled === false)) return options === undefined || options === null ? 'none' : 'native';
-  const engine = 'engine' in plugin ? plugin.engine : undefined;
-  return engine === undefined ? 'any' : engine === 'native' ? 'native' : 'none';
+  const search = askedSearch({ plugins });
+  if (search === null) return options === undefined || options === null ? 'none' : 'native';
+  return search.engine === null ? 'any' : search.engine === 'native' ? 'native' : 'none';
 }

@@ -125,6 +125,11 @@ const rows: readonly [field: keyof Provider | 'none', request: Partial<ChatReque
   ['max_price', { ...content(text, recording), provider: { max_price: { audio: '0.03' } } }, ['north']],
   ['max_price', { provider: { max_price: { web_search: 0 } } }, ALL],
   ['max_price', { ...web({ engine: 'native' }), provider: { max_price: { web_search: 0.01 } } }, ['north']],
+  [
+    'max_price',
+    { plugins: [{ id: 'web', enabled: false }, { id: 'web', engine: 'native' }], provider: { max_price: { web_search: 0.01 } } },
+    ['north'],
+  ],
   ['max_price', { web_search_options: {}, provider: { max_price: { web_search: '0.02' } } }, ['north']],
   ['max_price', { ...web(), provider: { max_price: { web_search: 0.001 } } }, ['east', 'east/turbo', 'west']],
   ['max_price', { ...web({ engine: 'exa' }), provider: { max_price: { web_search: 0 } } }, ALL],
