@@ -34,7 +34,7 @@ export function filterOut(
     quantizations,
     max_price: ceiling,
   } = request.provider ?? NO_PREFERENCES;
-  const allowed = only ? [...rules.allowed, only] : rules.allowed;
+  const allowed = only?.length ? [...rules.allowed, only] : rules.allowed;
   const ignored = ignore ? [...rules.ignored, ...ignore] : rules.ignored;
   const deniesCollection = rules.deniesCollection || collection === 'deny';
   const requiresZdr = rules.requiresZdr || zdr === true;
@@ -52,7 +52,7 @@ export function filterOut(
       passesFilter(!deniesCollection || !(trains || retains), 'data_policy:training') &&
       passesFilter(!requiresZdr || !retains, 'data_policy:zdr') &&
       passesFilter(distillable !== true || isDistillable || model.distillable === true, 'distillable_text') &&
-      passesFilter(!quantizations || quantizations.includes(endpoint.quantization ?? 'unknown'), 'quantization') &&
+      passesFilter(!quantizations?.length || quantizations.includes(endpoint.quantization ?? 'unknown'), 'quantization') &&
       passesFilter(isAffordable === null || isAffordable(modelEndpoint), 'max_price')
     );
   });

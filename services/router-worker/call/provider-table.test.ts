@@ -117,6 +117,7 @@ const rows: readonly [field: keyof Provider | 'none', request: Partial<ChatReque
   ['sort', { models: ['b/two'], provider: { sort: { by: 'latency', partition: 'none' } } }, ['local', 'east/turbo', 'north', 'east', 'west', 'south']],
   ['sort', { models: ['b/two'], route: 'sort', provider: { sort: 'latency' } }, ['local', 'east/turbo', 'north', 'east', 'west', 'south']],
   ['sort', { provider: { sort: 'price', order: ['south'] } }, ['south', 'east', 'east/turbo', 'west', 'north']],
+  ['quantizations', { provider: { quantizations: [], only: [], ignore: [], order: [] } }, ALL],
   ['max_price', { provider: { max_price: { prompt: 2 } } }, ['east', 'east/turbo', 'west']],
   ['max_price', { provider: { max_price: { completion: '4' } } }, ['east', 'west']],
   ['max_price', { provider: { max_price: { request: 0 } } }, ['east', 'east/turbo', 'north']],
