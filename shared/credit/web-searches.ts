@@ -41,6 +41,14 @@ type WebPlugin = Parameters<typeof limitsOf>[0] & {
   search_prompt?: string;
 };
 
+/**
+ * Searches of an endpoint that `web_search_options` asks for itself: vendors charge for one per call, and state none in usage or answers.
+ * @param request as the endpoint gets it
+ */
+export function optionSearches({ web_search_options: options }: ChatRequest): number {
+  return options === undefined || options === null ? 0 : 1;
+}
+
 /** The most that a search of the web adds to a prompt, in tokens, by an estimate. */
 export function searchTokens(asked: AskedSearch, isNative: boolean): number {
   return isNative ? MAX_NATIVE_SEARCHES * TOKENS_PER_NATIVE_SEARCH : asked.maxResults * TOKENS_PER_RESULT;

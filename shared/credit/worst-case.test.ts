@@ -4,6 +4,7 @@ import type { ChatRequest } from '../contracts/router/chat-request.ts';
 import { worstCaseOf } from './worst-case.ts';
 
 const prices = { prompt: '1', completion: '10' };
+const searching = { ...prices, web_search: '0.01' };
 const tiered = { ...prices, tiers: { flex: { prompt: '0.5', completion: '5' }, priority: { prompt: '2', completion: '20' } } };
 
 function worstCase(endpoints: object[], fields: Partial<ChatRequest> & Record<string, unknown> = {}, maxTokens: number | null = null) {
@@ -72,6 +73,23 @@ it.each<[string, object[], Record<string, unknown>, number | null, number, numbe
   ],
   ['a budget of reasoning beside the default', [{ prices }], { reasoning: { max_tokens: 8_000 } }, null, 1_000_000 + 120_960_000, 12_096],
   ['a budget of reasoning within the caller’s limit', [{ prices }], { reasoning: { max_tokens: 8_000 }, max_tokens: 100 }, null, 2_000_000, null],
+  ['the search of an endpoint that has a price of it', [{ prices: searching }], { max_tokens: 100, web_search_options: {} }, null, 12_000_000, null],
+  [
+    'no search that the endpoint is not asked for',
+    [{ prices: searching, supported_parameters: ['max_tokens'] }],
+    { max_tokens: 100, web_search_options: {} },
+    null,
+    2_000_000,
+    null,
+  ],
+  [
+    'the search that the provider’s own options ask for',
+    [{ prices: searching }],
+    { max_tokens: 100, provider_options: { p: { web_search_options: {} } } },
+    null,
+    12_000_000,
+    null,
+  ],
   ['one answer, as no more are asked for', [{ prices }], { max_tokens: 100, n: 3 }, null, 2_000_000, null],
   ['pictures and recordings at their price', [{ prices: { ...prices, image: '0.002', audio: '0.01' } }], { ...media, max_tokens: 100 }, null, 13_000_000, null],
   ['pictures and recordings as tokens, where they have no price', [{ prices }], { ...media, max_tokens: 100 }, null, 1_000_000 + 2_100_000, null],

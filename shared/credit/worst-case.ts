@@ -6,7 +6,7 @@ import { MAX_LIMIT_USD, nanoOfUsd } from './nano-usd.ts';
 import { type PricedOcr, type WorstParsing, worstParsingOf } from './parsed-files.ts';
 import { type PromptSize, promptSizeOf, promptTokensAt, TOKENS_PER_IMAGE } from './prompt-size.ts';
 import { dearestTier } from './service-tiers.ts';
-import { type AskedSearch, askedSearch, MAX_NATIVE_SEARCHES, searchTokens } from './web-searches.ts';
+import { type AskedSearch, askedSearch, MAX_NATIVE_SEARCHES, optionSearches, searchTokens } from './web-searches.ts';
 
 /** Sums stay exact; more than any limit is refused anyway. */
 const MOST_NANO = BigInt(nanoOfUsd(MAX_LIMIT_USD)) + 1n;
@@ -96,8 +96,11 @@ function worstAt(endpoint: EndpointConfig, { request, size, asked, parsing, sear
   const perToken = BigInt(promptTokens) * prompt + BigInt(completionTokens) * prices.completion;
   const fees = prices.request + BigInt(sized.images) * (prices.image ?? 0n) + BigInt(size.recordings) * (prices.audio ?? 0n);
   const searches = search === null ? 0n : dearest(BigInt(nanoOfUsd(Number(search.enginePrice))), BigInt(MAX_NATIVE_SEARCHES) * prices.webSearch);
+  const { provider: slug, supported_parameters: supported } = endpoint;
+  const isTold = supported === undefined || supported.includes('web_search_options');
+  const own = isTold ? BigInt(optionSearches({ ...request, ...request.provider_options?.[slug] })) * prices.webSearch : 0n;
   // Rounded up.
-  return { nano: (perToken + TOKENS_PER_PRICE - 1n) / TOKENS_PER_PRICE + fees + searches + (parsing?.costNano ?? 0n), tokens };
+  return { nano: (perToken + TOKENS_PER_PRICE - 1n) / TOKENS_PER_PRICE + fees + searches + own + (parsing?.costNano ?? 0n), tokens };
 }
 
 function dearest(...prices: readonly bigint[]): bigint {

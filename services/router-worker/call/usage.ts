@@ -7,6 +7,7 @@ import { usdOfNano } from '#shared/credit/nano-usd.ts';
 import { piecesIn } from '#shared/credit/pieces.ts';
 import { type PromptSize, promptSizeOf, promptTokensAt } from '#shared/credit/prompt-size.ts';
 import { pricesOfTier } from '#shared/credit/service-tiers.ts';
+import { optionSearches } from '#shared/credit/web-searches.ts';
 import { deferredIn } from '#shared/prompts/deferred-messages.ts';
 import { contentCharsOf } from '#shared/prompts/text-size.ts';
 import { type Answer, hasContent } from '#shared/surfaces/answer.ts';
@@ -66,7 +67,8 @@ export function billOf(
     ...usageDetailsOf(used),
     is_byok: false,
   };
-  const searches = (used.webSearches ?? 0) + (added.search === null ? 0 : 1);
+  const ofOptions = prices?.web_search === undefined || !isCharged ? 0 : optionSearches(request);
+  const searches = (used.webSearches ?? ofOptions) + (added.search === null ? 0 : 1);
   if (searches > 0) {
     usage.server_tool_use = { web_search_requests: searches };
     usage.server_tool_use_details = { web_search_requests: searches };
@@ -144,7 +146,7 @@ export function costOf(used: ProviderUsage, request: ChatRequest, prices: NanoPr
   const writes = BigInt(written - forAnHour) * prices.cacheWrite + BigInt(forAnHour) * prices.cacheWrite1h;
   const prompt = BigInt(promptTokens - cached - written) * prices.prompt + BigInt(cached) * prices.cachedPrompt + writes;
   const completion = BigInt(completionTokens) * prices.completion;
-  const fees = TOKENS_PER_PRICE * (feesOf(request, prices) + BigInt(used.webSearches ?? 0) * prices.webSearch);
+  const fees = TOKENS_PER_PRICE * (feesOf(request, prices) + BigInt(used.webSearches ?? optionSearches(request)) * prices.webSearch);
   return { total: rounded(prompt + completion + fees), prompt: rounded(prompt), completion: rounded(completion) };
 }
 
