@@ -50,7 +50,6 @@ describe('unsupported fields of a request', () => {
         reasoning: { summary: 'auto', effort: 'low' },
         modalities: ['text', 'image'],
         image_config: { aspect_ratio: '16:9' },
-        provider_options: { east: { store: false } },
       },
     ],
     [
@@ -103,12 +102,23 @@ describe('unsupported fields of a request', () => {
     expect(ignoredAt('a/one', 'a/open')).toBeNull();
   });
 
+  it('is the options of a provider that gets none, or that there is not', () => {
+    const providers = [
+      { slug: 'east', kind: 'openai-compatible', base_url: 'http://127.0.0.1:1/v1' },
+      { slug: 'ant', kind: 'anthropic', api_key: '${KEY}' },
+    ];
+    const options = { provider_options: { east: { store: false }, ant: { own: 1 }, eats: { own: 1 } } };
+    expect(ignoredFields({ ...testConfig, providers })(chatRequest.parse({ ...hello, ...options }))).toBe('provider_options.ant, provider_options.eats');
+  });
+
   it('is a tier without a price, of a request whose cost is reserved', () => {
     const [model] = testConfig.models;
     if (model === undefined) throw new Error('the configuration has no model');
     const prices = { prompt: '1', completion: '1', tiers: { priority: { prompt: '2', completion: '2' } } };
     const asked = [{ ...model, endpoints: model.endpoints.map((endpoint) => ({ ...endpoint, prices })) }];
-    const headerFor = (fields: object, isReserved = true) => ignoredIn(chatRequest.parse({ ...hello, ...fields }), { asked, isReserved });
+    const east = { slug: 'scripted', kind: 'openai-compatible', base_url: 'http://127.0.0.1:1/v1' };
+    const ofEast = ignoredFields({ ...testConfig, providers: [east] });
+    const headerFor = (fields: object, isReserved = true) => ofEast(chatRequest.parse({ ...hello, ...fields }), { asked, isReserved });
 
     expect(headerFor({ service_tier: 'flex' })).toBe('service_tier');
     expect(headerFor({ provider_options: { scripted: { service_tier: 'flex' } } })).toBe('provider_options.scripted.service_tier');

@@ -1,4 +1,4 @@
-import { parametersOfKind, sendsParameter } from '#shared/config/kind-parameters.ts';
+import { parametersOfKind, sendsParameter, takesOptions } from '#shared/config/kind-parameters.ts';
 import type { ModelConfig, RouterConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest, chatRequest } from '#shared/contracts/router/chat-request.ts';
 import { supportOfPlugin } from '#shared/contracts/router/plugins.ts';
@@ -112,6 +112,7 @@ export function ignoredFields({
   const topLevel = rulesWith(debugEcho);
   const declared = new Set(models.flatMap(({ endpoints }) => endpoints.flatMap(({ supported_parameters: names = [] }) => names)));
   const kindsOf = closedKinds(models, providers);
+  const taking = new Set(providers.flatMap(({ slug, kind }) => (takesOptions(kind) ? [slug] : [])));
   return (request, { otherNames = [], asked = [], isReserved = false } = {}) => {
     let paths: HeaderPaths | null = null;
     const name = (path: string) => {
@@ -125,7 +126,7 @@ export function ignoredFields({
       if (value === null || value === undefined) continue;
       if (field === 'messages' || field === 'tools') continue;
       if (field === 'service_tier' && isReserved && hasNoPrice(value, asked)) name(field);
-      else if (field === 'provider_options') addIgnoredOptions(request, isReserved ? asked : [], name);
+      else if (field === 'provider_options') addIgnoredOptions(request, isReserved ? asked : [], taking, name);
       else if (field === 'plugins') addIgnoredPlugins(request, name);
       else if (unsent?.has(field)) name(encodedName(field));
       else if (!declared.has(field)) addIgnored(encodedName(field), value, topLevel.get(field) ?? false, name);
@@ -149,9 +150,22 @@ function hasNoPrice(tier: unknown, asked: readonly ModelConfig[]): boolean {
   return asked.length > 0 && asked.every(({ endpoints }) => endpoints.every(({ prices }) => isUnpriced(tier, prices)));
 }
 
-/** @param asked of a request whose cost is reserved */
-function addIgnoredOptions({ provider_options: options }: ChatRequest, asked: readonly ModelConfig[], name: (path: string) => boolean): void {
+/**
+ * Options of providers that get none, and tiers in the others that are not asked for.
+ * @param asked of a request whose cost is reserved
+ * @param taking slugs of providers that get their options
+ */
+function addIgnoredOptions(
+  { provider_options: options }: ChatRequest,
+  asked: readonly ModelConfig[],
+  taking: ReadonlySet<string>,
+  name: (path: string) => boolean,
+): void {
   for (const [slug, own] of Object.entries(options ?? {})) {
+    if (!taking.has(slug)) {
+      if (!name(`provider_options.${encodedName(slug)}`)) return;
+      continue;
+    }
     const there = asked.flatMap(({ endpoints }) => endpoints.filter(({ provider }) => provider === slug));
     if (there.length === 0 || !there.every(({ prices }) => isUnpriced(own?.service_tier ?? undefined, prices))) continue;
     if (!name(`provider_options.${encodedName(slug)}.service_tier`)) return;
