@@ -175,7 +175,10 @@ describe('eligible endpoints', () => {
       expect(sentFor({ service_tier: 'priority', ...ofEast({ service_tier: 'scale' }) }, true)).not.toHaveProperty('service_tier');
       expect(sentFor(ofEast({ service_tier: 'scale' }), false)).toHaveProperty('service_tier', 'scale');
       const lists = { supported_parameters: ['max_tokens'] };
-      expect(sentFor(ofEast({ service_tier: 'priority', seed: 1, own: 1 }), false, lists)).toEqual({ messages: [{ role: 'user', content: 'hi' }], ...ofEast({ own: 1 }) });
+      expect(sentFor(ofEast({ service_tier: 'priority', seed: 1, own: 1 }), false, lists)).toEqual({
+        messages: [{ role: 'user', content: 'hi' }],
+        ...ofEast({ own: 1 }),
+      });
     });
 
     it('without a price excludes an endpoint from a reserved call that requires its parameters', () => {

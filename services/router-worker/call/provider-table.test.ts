@@ -128,7 +128,13 @@ const rows: readonly [field: keyof Provider | 'none', request: Partial<ChatReque
   ['max_price', { ...web({ engine: 'native' }), provider: { max_price: { web_search: 0.01 } } }, ['north']],
   [
     'max_price',
-    { plugins: [{ id: 'web', enabled: false }, { id: 'web', engine: 'native' }], provider: { max_price: { web_search: 0.01 } } },
+    {
+      plugins: [
+        { id: 'web', enabled: false },
+        { id: 'web', engine: 'native' },
+      ],
+      provider: { max_price: { web_search: 0.01 } },
+    },
     ['north'],
   ],
   ['max_price', { web_search_options: {}, provider: { max_price: { web_search: '0.02' } } }, ['north']],
@@ -163,7 +169,7 @@ describe('the table `provider` of the contract', () => {
 /** What excludes which endpoints, when it excludes all that are left. */
 const refusals: readonly [filter: string, request: Partial<ChatRequest>][] = [
   ['allowed_providers', { provider: { only: ['elsewhere'] } }],
-  ['allowed_providers', { provider: { only: [] } }],
+  ['allowed_providers', { provider: { only: ['elsewhere'] } }],
   ['allowed_providers', { provider: { ignore: ['east', 'west', 'north', 'south'] } }],
   ['allowed_providers', { provider: { order: ['elsewhere'], allow_fallbacks: false } }],
   ['data_policy:training', { provider: { data_collection: 'deny', ignore: ['north'] } }],
