@@ -49,6 +49,15 @@ export const plantedFaults: readonly PlantedFault[] = [
     },
   },
   {
+    name: 'a timer that an earlier commit of its batch has disarmed',
+    caughtAt: 140,
+    patch: {
+      file: 'actors/runtime/apply/commit-loop.ts',
+      find: "entry.kind !== 'timer' || !this.#changedTimers.has(entry.key)",
+      replace: 'entry.kind !== null',
+    },
+  },
+  {
     name: 'a result accepted for a superseded call',
     caughtAt: 83,
     patch: {

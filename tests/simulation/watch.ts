@@ -9,6 +9,7 @@ import type { BrokerWatch, Consumer, LogEntry, QueuedItem } from './model-broker
 import type { ModelTables } from './model-rows.ts';
 import type { Process, Scheduler } from './scheduler.ts';
 import { TakeOverWatch } from './take-over-watch.ts';
+import { TimerWatch } from './timer-watch.ts';
 
 /** Checks of a commit, while it is executed. */
 interface CommitWatch {
@@ -53,6 +54,7 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
   /** Deletions and changes of stored events. */
   readonly logs: LogWatch;
   readonly takeOvers: TakeOverWatch;
+  readonly #timers: TimerWatch;
   readonly counts = { commits: 0, takes: 0, fenced: 0, notices: 0, redeliveries: 0, dispatches: 0 };
 
   constructor(scheduler: Scheduler, tables: ModelTables) {
@@ -60,6 +62,7 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
     this.#tables = tables;
     this.logs = new LogWatch(scheduler, tables, (rule, what) => this.breach(rule, what));
     this.takeOvers = new TakeOverWatch(scheduler, this.history, (what) => this.breach('take-over', what));
+    this.#timers = new TimerWatch((what) => this.breach('timer', what));
   }
 
   breach(rule: string, what: string): void {
@@ -98,6 +101,7 @@ export class Watch implements BrokerWatch, EnvironmentWatch {
             if (part?.['epoch'] !== epoch) this.breach('fence', `partition ${p}: a commit under epoch ${epoch} was accepted after ${part?.['epoch']}`);
             if (part?.['commit_no'] !== commitNo) this.breach('fence', `partition ${p}: commit ${commitNo} was accepted as ${part?.['commit_no']}`);
             this.takeOvers.committed(plan, { p, epoch, cursor }, { cursor: part?.['cursor'] as number, timerKeys: this.timerKeys });
+            this.#timers.committed(plan, p);
           }
           afterLogs(result.owned);
           for (const letter of letters) if (!this.#tables.deadLetters.includes(letter)) this.#deletedLetters.add(letter['id']);

@@ -1,5 +1,6 @@
 import { expect, it, vi } from 'vitest';
 import type { Bus, CommandLog } from '#bus/bus.ts';
+import { actorFields } from '#bus/messages/actor-fields.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { type Clock, systemClock } from '#shared/clock.ts';
 import { ulidTimeMs } from '#shared/ids.ts';
@@ -203,6 +204,35 @@ it('adds a partition to no commit for the row of a published effect, until rows 
   await vi.waitFor(() => expect(outbox.hasDone).toBe(false), WAIT);
   await outbox.stop();
   await loop.stop();
+});
+
+it.each([
+  ['in its commit', []],
+  ['in an earlier commit of its batch, as the batch was halved', ['poison']],
+])('applies no timer that a command before it has disarmed %s', async (_when, others) => {
+  const applied: string[] = [];
+  const commits = commitsBy(async ({ processed }) => {
+    const ids = [...processed.values()].map(({ commandId }) => commandId);
+    if (ids.includes('cmd-poison')) throw new Error('a row that can not be stored');
+    applied.push(...ids);
+    return { kind: 'committed', owned: new Set([7]) };
+  });
+  const loop = loopOn({ commits, sessions: noSessions });
+  const mailbox = new Mailbox({ partition: 7, epoch: 1, owner: 'host-1', commitNo: 0, cursor: 0, cursorFingerprint: null }, () => {});
+  loop.own(mailbox);
+  mailbox.follow({ read: () => ({ stop: async () => {} }) } as unknown as CommandLog, 0);
+  const sessionId = Array.from({ length: 10_000 }, (_, n) => `ses_${n}`).find((id) => partitionOf(id) === 7) ?? '';
+  const header = { v: 1, sessionId, sentAtMs: 0, answerTo: null, traceparent: null };
+  const round = { callId: 'r1', deliveryId: 'run_1-callback', attempts: 1, outcome: 'failed', reason: null, retryAfterMs: null };
+  mailbox.start(JSON.stringify({ ...header, type: 'delivery.reported', commandId: 'r1', ...round }));
+  for (const id of others) mailbox.start(JSON.stringify({ ...JSON.parse(creating(sessionId)), commandId: `cmd-${id}` }));
+  const overdue = { ...header, type: 'effect.overdue', commandId: 'r1-overdue', callId: 'r1', ...actorFields('run_1-callback'), kind: 'delivery' };
+  mailbox.fire({ partition: 7, key: 'r1-overdue', command: JSON.stringify(overdue) });
+  loop.kick();
+  await loop.stop();
+
+  expect(applied).toEqual(['r1']);
+  expect(mailbox.claim.commitNo).toBe(1 + others.length);
 });
 
 it('DESIGN 7: the id of a turn has the time of the database, which its session’s events have', async () => {

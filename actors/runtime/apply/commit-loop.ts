@@ -62,6 +62,8 @@ export class CommitLoop {
   #flushRows = false;
   /** Whether the current batch marks published effects. */
   #isFlushing = false;
+  /** Keys of timers that commits of the current batch have disarmed, or armed anew. */
+  readonly #changedTimers = new Set<string>();
   #stopped = false;
   /** After `abort`: no retries. */
   #aborted = false;
@@ -200,11 +202,14 @@ export class CommitLoop {
   }
 
   async #commitParts(batch: readonly Parsed[]): Promise<void> {
+    this.#changedTimers.clear();
     for (const part of partsOf(batch)) await this.#commit(part); // no fail point: inside
   }
 
   /** Filters repeats, isolates an unprocessable command, waits for an unavailable database. */
-  async #commit(batch: Parsed[]): Promise<void> {
+  async #commit(entries: readonly Parsed[]): Promise<void> {
+    // Dequeued with what has changed their timers, so that the mailbox could not drop them.
+    const batch = entries.filter(({ entry }) => entry.kind !== 'timer' || !this.#changedTimers.has(entry.key));
     this.#leaveToNewer(batch);
     const input = await this.#inputOf(batch).catch((error: unknown) => ({ error })); // no fail point: reads
     const outcome = 'error' in input ? ({ kind: 'unreadable', error: input.error } as const) : await this.#apply(batch, input); // no fail point: inside
@@ -305,6 +310,7 @@ export class CommitLoop {
     this.#deps.snapshots.retain([...plan.sessions.values()].filter((state) => stillOwned.has(state.partition)));
     for (const timer of plan.timers.values()) {
       if (!stillOwned.has(timer.partition)) continue;
+      this.#changedTimers.add(timer.key);
       this.#mailboxes.get(timer.partition)?.disarm(timer.key);
       if (timer.dueAtMs === null) this.#deps.timers.disarm(timer.key);
       else this.#deps.timers.arm(timer);

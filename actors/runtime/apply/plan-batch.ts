@@ -91,11 +91,15 @@ export function processedKeyOf({ sessionId, commandId }: { sessionId: string; co
   return `${sessionId} ${commandId}`;
 }
 
-/** The rows of a batch, each command applied to the state before it. Entries of lost partitions are skipped. */
+/**
+ * The rows of a batch, each command applied to the state before it. Entries of lost partitions are skipped, and timers that a command before them has
+ * disarmed, or armed anew.
+ */
 export function planBatch(batch: readonly Parsed[], repeats: Repeats, input: PlanInput): CommitPlan {
   const plan = new CommitPlan();
   for (const parsed of batch) {
     const { entry, command, isRefused } = parsed;
+    if (entry.kind === 'timer' && plan.timers.has(entry.key)) continue;
     if (!passEntry(plan, entry, input) || isRefused || entry.kind === 'skip' || entry.kind === 'restart') continue;
     if (command === null) {
       addDeadLetter(plan, parsed, 'not a command for a session of this partition that this version knows');

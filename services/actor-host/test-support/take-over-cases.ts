@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { actorFields } from '#bus/messages/actor-fields.ts';
-import { COMMAND_VERSION } from '#bus/messages/session.ts';
+import { COMMAND_VERSION, type CommandOf } from '#bus/messages/session.ts';
 import { calledTools, completed, create, post, start } from './commands.ts';
 import { HEADER, isSettled, nextDelivery, nextItem, report, runOf, VERDICT } from './run-helpers.ts';
 import { eventually, type TestCluster } from './test-cluster.ts';
@@ -9,6 +9,11 @@ import { eventually, type TestCluster } from './test-cluster.ts';
 const OTHER_COMMANDS = 1_200;
 /** So many are in the mailbox before the first commit, which takes fewer. */
 const DELIVERED_AT_ONCE = 300;
+
+const patch = {
+  ...{ ...HEADER, v: COMMAND_VERSION, type: 'event.patch', sessionId: 'ses_run', commandId: 'patch-1' },
+  ...{ eventId: 'evt_none', setMetadata: {}, unsetMetadata: [] },
+} satisfies CommandOf<'event.patch'>;
 
 /** Cases of a time without a host, in which a result is stored and then the timer of what it ends comes due. */
 export function takeOverCases(open: () => Promise<TestCluster>): void {
@@ -75,7 +80,12 @@ export function takeOverCases(open: () => Promise<TestCluster>): void {
       expect((await cluster.log('ses_a')).slice(-2)).toMatchObject([{ kind: 'assistant_message' }, { status: 'ready' }]);
     });
 
-    it('a callback that was reported as failed has one next attempt', async () => {
+    it.each([
+      // More than one batch of the commit loop: the timer waits in the mailbox.
+      ['many commands', `start-${DELIVERED_AT_ONCE - 1}`, (cluster: TestCluster) => sendOthers(cluster, DELIVERED_AT_ONCE)],
+      // A commit of its own, in the batch that has the timer too.
+      ['a change of the log', patch.commandId, (cluster: TestCluster) => cluster.send(patch)],
+    ] as const)('a callback that was reported as failed has one next attempt, with %s between the report and the timer', async (_between, lastId, send) => {
       const cluster = await open();
       const host = await cluster.host();
       const [next, delivery] = [cluster.nextCall(), nextDelivery(cluster)];
@@ -84,10 +94,10 @@ export function takeOverCases(open: () => Promise<TestCluster>): void {
       const { effectId } = await delivery;
       await host.stop();
       await cluster.send({ ...report(effectId, 'failed', 1), retryAfterMs: 60_000 });
-      await sendOthers(cluster, DELIVERED_AT_ONCE);
+      await send(cluster);
       await makeDue(cluster, `${effectId}-overdue`);
       await cluster.host();
-      await eventually(async () => (await cluster.count('seen', `command_id like 'start-%'`)) === DELIVERED_AT_ONCE);
+      await eventually(async () => (await cluster.count('seen', `command_id = '${lastId}'`)) === 1);
       await cluster.send(create('ses_a'));
       await eventually(async () => (await cluster.count('sessions', `id = 'ses_a'`)) === 1);
 
