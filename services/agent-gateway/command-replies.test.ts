@@ -147,6 +147,23 @@ it('takes no stored refusal of an earlier request for the reply to this one', as
   expect(new Set(reads)).toEqual(new Set(['c']));
 });
 
+it('takes no refusal of an earlier copy that arrives late for the reply to the next one', async () => {
+  const { commandReplies, appended, say } = fixture({ duplicate: true, seen: refusalOf(1) });
+  const sent = commandReplies.send(command('c'), 10_000);
+  await until(() => appended.length === 2, 'a second message');
+  say({ v: 1, commandId: 'c', repeat: false, answer: refusalOf(1) });
+  say({ v: 1, commandId: 'c', repeat: false, answer: reply });
+
+  expect(await sent).toEqual({ reply, repeat: false });
+});
+
+it('reports no refusal of a log that was replaced: whether the command was refused is not known', async () => {
+  const sentAtMs = 1_000_000;
+  const { commandReplies } = fixture({ seen: { ...refusalOf(5_000), storedAtMs: sentAtMs - 60_000 } });
+
+  await expect(commandReplies.send({ ...command('c'), sentAtMs }, 1)).rejects.toMatchObject({ code: 'service.no_answer' });
+});
+
 it.each([
   ['its own', refusalOf(1)],
   ['one of a host that says no position', { ok: false, code: 'service.overloaded', message: 'later' }],

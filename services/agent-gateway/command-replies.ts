@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Bus, Subscription } from '#bus/bus.ts';
-import { type CommandReply, isTransientRefusal, type SessionCommand } from '#bus/messages/session.ts';
+import type { CommandReply, SessionCommand } from '#bus/messages/session.ts';
 import { partitionOf } from '#bus/partition.ts';
 import { addresses, subjectOf } from '#bus/subjects.ts';
 import { QueueingDelay } from '#shared/admission.ts';
@@ -12,22 +12,13 @@ import type { Log } from '#shared/telemetry/log.ts';
 import { traceIdIn } from '#shared/telemetry/trace-context.ts';
 import { noTracing, type Tracing } from '#shared/telemetry/tracing.ts';
 import { within } from '#shared/within.ts';
+import { AwaitedCopy, type Reply, type Stored } from './awaited-copy.ts';
 import { commandSpan } from './command-span.ts';
 import { limits, type Waits } from './limits.ts';
 import type { ProcessedCommands } from './processed-commands.ts';
 import { commandReply } from './reply-schema.ts';
 
 const replyMessage = z.object({ v: z.literal(1), commandId: z.string(), repeat: z.boolean(), answer: commandReply });
-
-interface Reply {
-  reply: CommandReply;
-  repeat: boolean;
-  /** A transient refusal of an earlier request: the log has dropped this one as its repeat. */
-  isOfEarlier?: boolean;
-}
-
-/** The command's position in the log. `duplicate`: its message id was there already. */
-type Stored = Awaited<ReturnType<Bus['commands']['append']>>;
 
 /** A stored command; its request timed out. */
 interface LateCommand {
@@ -52,7 +43,7 @@ export class CommandReplies {
   readonly gatewayId = `agw-${ulid()}`;
   readonly #deps: CommandRepliesDeps;
   /** By command id. Requests with the same idempotency key wait for the same command. */
-  readonly #waiters = new ObjectMap<((replied: Reply) => void)[]>();
+  readonly #waiters = new ObjectMap<AwaitedCopy[]>();
   #waiting = 0;
   readonly #late = new ObjectMap<LateCommand>();
   #replied = 0;
@@ -74,29 +65,44 @@ export class CommandReplies {
 
   /**
    * @param waitMs for the reply, once the command is durable
-   * @throws `service.no_answer` when it is not durable in time, `service.overloaded` when too many are waiting
+   * @throws `service.no_answer` when it is not durable in time, or it is not known whether it was refused; `service.overloaded` when too many are waiting
    */
   async send(command: SessionCommand, waitMs: number): Promise<Outcome> {
     this.#assertCapacity();
-    const { commandId, sessionId, type, traceparent } = command;
-    const { promise: replied, resolve } = withResolver<Reply>();
-    // First: the reply may precede the publish acknowledgement.
-    this.#register(commandId, resolve);
+    const { commandId } = command;
+    this.#waiting += 1;
     try {
-      let stored = await this.#publish(command, commandId);
-      const fields = { command_id: commandId, session_id: sessionId, trace_id: traceIdIn(traceparent), type, repeat: stored.duplicate };
-      this.#deps.log.info(fields, 'a command was accepted');
-      let outcome = await this.#outcome(command, replied, { waitMs, stored });
-      if (outcome?.isOfEarlier === true) {
-        // Under another message id the log stores it, and the owner applies it again. A duplicate of that id is a retry of the bus.
-        stored = { ...(await this.#publish(command, `${commandId}-${ulid()}`)), duplicate: false };
-        outcome = await this.#outcome(command, replied, { waitMs, stored });
-      }
-      if (outcome === null) this.#late.set(commandId, { commandId, expiresAtMs: performance.now() + this.#deps.waits.lateMs });
-      else this.#replied += 1;
-      return outcome && { reply: outcome.reply, repeat: outcome.repeat || stored.duplicate };
+      let reply = await this.#sendCopy(command, commandId, waitMs);
+      // Under another message id the log stores it, and the owner applies it again.
+      if (reply?.isOfEarlier === true) reply = await this.#sendCopy(command, `${commandId}-${ulid()}`, waitMs);
+      return reply && { reply: reply.reply, repeat: reply.repeat };
     } finally {
-      this.#unregister(commandId, resolve);
+      this.#waiting -= 1;
+    }
+  }
+
+  async #sendCopy(command: SessionCommand, messageId: string, waitMs: number): Promise<Reply | null> {
+    const { commandId, sessionId, type, traceparent, sentAtMs } = command;
+    const copy = new AwaitedCopy(sentAtMs);
+    // First: the reply may precede the publish acknowledgement.
+    this.#register(commandId, copy);
+    try {
+      const stored = await this.#publish(command, messageId);
+      // The id of another copy is new: a duplicate of it is a retry of the bus.
+      const isRepeat = stored.duplicate && messageId === commandId;
+      copy.stored({ sequence: stored.sequence, duplicate: isRepeat });
+      const fields = { command_id: commandId, session_id: sessionId, trace_id: traceIdIn(traceparent), type, repeat: isRepeat };
+      this.#deps.log.info(fields, 'a command was accepted');
+      const reply = await this.#replyTo(command, copy, { waitMs, reads: isRepeat });
+      if (reply === null) {
+        this.#late.set(commandId, { commandId, expiresAtMs: performance.now() + this.#deps.waits.lateMs });
+        if (copy.isDoubtful) throw new SwitchyardError('service.no_answer', 'the command may have been refused; send it again with the same idempotency key');
+        return null;
+      }
+      if (reply.isOfEarlier !== true) this.#replied += 1;
+      return { ...reply, repeat: reply.repeat || isRepeat };
+    } finally {
+      this.#unregister(commandId, copy);
     }
   }
 
@@ -116,8 +122,8 @@ export class CommandReplies {
     }
   }
 
-  /** Reads the processed command after each silence, and once more when the time is up; at once, when the log has the command already. */
-  async #outcome({ sessionId, commandId }: SessionCommand, replied: Promise<Reply>, { waitMs, stored }: { waitMs: number; stored: Stored }) {
+  /** Reads the processed command after each silence, and once more when the time is up; with `reads` at once, since the log has the command already. */
+  async #replyTo({ sessionId, commandId }: SessionCommand, copy: AwaitedCopy, { waitMs, reads: readsFirst }: { waitMs: number; reads: boolean }) {
     const { processedCommands, waits } = this.#deps;
     const endsAtMs = performance.now() + waitMs;
     /** A read in flight is awaited, not repeated. */
@@ -125,22 +131,18 @@ export class CommandReplies {
     const read = async (): Promise<Reply | null> => {
       const reply = await processedCommands.read(sessionId, commandId);
       reading = null;
-      if (reply === null) return null;
-      if (!isTransientRefusal(reply)) return { reply, repeat: false };
-      // Of an earlier request: the owner has yet to apply this one.
-      if (!stored.duplicate && isBefore(reply, stored.sequence)) return null;
-      return { reply, repeat: false, isOfEarlier: stored.duplicate };
+      return reply && copy.accept({ reply, repeat: false });
     };
-    for (let reads = stored.duplicate; ; reads = true) {
+    for (let reads = readsFirst; ; reads = true) {
       const isLast = reads && performance.now() >= endsAtMs;
       if (reads) {
         reading ??= read();
         const limitMs = isLast ? waits.lastReadMs : Math.min(waits.silenceMs, endsAtMs - performance.now());
-        const found = await within(limitMs, Promise.race([replied, reading]), () => null);
+        const found = await within(limitMs, Promise.race([copy.reply, reading]), () => null);
         if (found !== null) return found;
       }
       if (isLast) return null;
-      const received = await within(Math.max(0, Math.min(waits.silenceMs, endsAtMs - performance.now())), replied, () => null);
+      const received = await within(Math.max(0, Math.min(waits.silenceMs, endsAtMs - performance.now())), copy.reply, () => null);
       if (received !== null) return received;
     }
   }
@@ -153,7 +155,7 @@ export class CommandReplies {
     }
     const { commandId, repeat, answer: reply } = message.data;
     if (this.#late.delete(commandId)) this.#replied += 1;
-    for (const resolve of this.#waiters.get(commandId) ?? []) resolve({ reply, repeat });
+    for (const copy of this.#waiters.get(commandId) ?? []) copy.offer({ reply, repeat });
   }
 
   /** Stored commands must be applied eventually: no more are admitted than the owners apply in a few seconds. */
@@ -169,29 +171,15 @@ export class CommandReplies {
     }
   }
 
-  #register(commandId: string, resolve: (replied: Reply) => void): void {
-    const waiters = this.#waiters.get(commandId);
-    if (waiters === undefined) this.#waiters.set(commandId, [resolve]);
-    else waiters.push(resolve);
-    this.#waiting += 1;
+  #register(commandId: string, copy: AwaitedCopy): void {
+    const copies = this.#waiters.get(commandId);
+    if (copies === undefined) this.#waiters.set(commandId, [copy]);
+    else copies.push(copy);
   }
 
-  #unregister(commandId: string, resolve: (replied: Reply) => void): void {
-    const others = this.#waiters.get(commandId)?.filter((waiter) => waiter !== resolve) ?? [];
+  #unregister(commandId: string, copy: AwaitedCopy): void {
+    const others = this.#waiters.get(commandId)?.filter((other) => other !== copy) ?? [];
     if (others.length > 0) this.#waiters.set(commandId, others);
     else this.#waiters.delete(commandId);
-    this.#waiting -= 1;
   }
-}
-
-function isBefore(reply: CommandReply, sequence: number): boolean {
-  return !reply.ok && reply.sequence !== undefined && reply.sequence < sequence;
-}
-
-function withResolver<Value>(): { promise: Promise<Value>; resolve(value: Value): void } {
-  let resolve: (value: Value) => void = () => {};
-  const promise = new Promise<Value>((settle) => {
-    resolve = settle;
-  });
-  return { promise, resolve };
 }

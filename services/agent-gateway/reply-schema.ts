@@ -10,6 +10,7 @@ export const commandReply = z.discriminatedUnion('ok', [
     code: z.string().transform((code): ErrorCode => (isErrorCode(code) ? code : 'internal')),
     message: z.string(),
     sequence: z.number().optional(),
+    storedAtMs: z.number().optional(),
   }),
 ]) satisfies z.ZodType<CommandReply>;
 
