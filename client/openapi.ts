@@ -856,7 +856,7 @@ export interface paths {
             };
         };
         put?: never;
-        /** Posts a message or an event of a front end; 202: it is durable and has no offset yet */
+        /** Posts a message or an event of a front end; 202: it is durable and has no offset yet (503 with moderation) */
         post: {
             parameters: {
                 query?: {

@@ -147,7 +147,7 @@ export const operations: Readonly<Record<string, Operation>> = {
     refusals: [400, 404, 409],
   },
   'POST /sessions/{session_id}/events': {
-    summary: 'Posts a message or an event of a front end; 202: it is durable and has no offset yet',
+    summary: 'Posts a message or an event of a front end; 202: it is durable and has no offset yet (503 with moderation)',
     access: 'key',
     headers: idempotencyHeader,
     answers: { 200: json(storedEvent), 201: json(storedEvent), 202: json(z.object({ command_id: z.string() })) },

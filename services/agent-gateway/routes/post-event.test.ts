@@ -354,6 +354,28 @@ describe('a reply that does not come', () => {
     expect(repeat.statusCode).toBe(200);
   });
 
+  it('is 503 for a message that moderation is to read: the owner may refuse it for the moment, and a repeat is in the log once', async () => {
+    const app = deployment.app({ waits: SHORT });
+    const sessionId = await newSession(app);
+    const release = deployment.owner.hold();
+    const send = () => postWith(app, sessionId, 'moderation=auto', { ...HELLO, idempotency_key: 'k' });
+
+    const reply = await send();
+    deployment.owner.isOverloaded = true;
+    release();
+    const refused = `select 1 from seen where session_id = $1 and answer ->> 'code' = 'service.overloaded'`;
+    await until(async () => (await deployment.database.query(refused, [sessionId])).rowCount === 1, 'the refusal');
+    deployment.owner.isOverloaded = false;
+
+    expect(reply.statusCode).toBe(503);
+    expect(reply.headers['retry-after']).toBe('1');
+    expect(reply.json()).toMatchObject({ code: 'not_ready' });
+    expect(await storedEvents(sessionId)).toBe(0);
+    const repeat = await send();
+    expect(repeat.statusCode).toBe(201);
+    expect(await storedEvents(sessionId)).toBe(1);
+  });
+
   it('is 503 for every other message', async () => {
     const app = deployment.app({ waits: SHORT });
     const sessionId = await newSession(app);

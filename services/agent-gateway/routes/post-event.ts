@@ -27,7 +27,7 @@ export interface PostEventDeps {
 
 /**
  * POST /sessions/:session_id/events: 201 with the event, 200 with the first one when the idempotency key repeats. A customer's message that is durable but has
- * no offset yet: 202 with its command id.
+ * no offset yet: 202 with its command id; 503 when moderation is to read it.
  */
 export function postEvent({ agent, commandReplies, isKnownSession, clock, waits, carriedOf }: PostEventDeps): FastifyPluginAsyncZod {
   const params = z.object({ session_id: z.string() });
@@ -37,7 +37,7 @@ export function postEvent({ agent, commandReplies, isKnownSession, clock, waits,
       const sessionId = checkedSessionId(request.params.session_id);
       const key = idempotencyKeyOf(request.headers) ?? request.body.idempotency_key ?? null;
       const carried = carriedOf(request);
-      const { command, isCustomers } = postedCommand(request, {
+      const { command, isAccepted } = postedCommand(request, {
         sessionId,
         commandId: commandIdOf(sessionId, 'post', key),
         sentAtMs: clock.nowMs(),
@@ -46,9 +46,9 @@ export function postEvent({ agent, commandReplies, isKnownSession, clock, waits,
         ...(carried && { carried }),
         bundleHash: agent.bundleHash,
       });
-      const outcome = await commandReplies.send(command, isCustomers ? waits.acceptMs : waits.replyMs);
+      const outcome = await commandReplies.send(command, isAccepted ? waits.acceptMs : waits.replyMs);
       if (outcome === null) {
-        if (!isCustomers) throw new SwitchyardError('service.no_answer', 'the event has no offset yet; send it again with the same idempotency key');
+        if (!isAccepted) throw new SwitchyardError('service.no_answer', 'the event has no offset yet; send it again with the same idempotency key');
         // The owner will refuse it: 202 would be false.
         if ((await isKnownSession(sessionId)) === false) throw noSuchSession();
         return reply.code(202).send({ command_id: command.commandId });

@@ -12,10 +12,11 @@ interface PostedWith {
 }
 
 /**
- * The command of a request, and whether it is a customer's message: such a one is answered with 202 once it is durable.
+ * The command of a request, and whether the message is accepted once it is durable: a customer's, unless moderation is to read it. The owner refuses such a
+ * one for the moment while it has too many, and a client that has 202 would not send it again.
  * @throws `request.invalid` for moderation of anything else
  */
-export function postedCommand({ body, query }: PostedWith, { bundleHash, ...shared }: Shared): { command: Posted; isCustomers: boolean } {
+export function postedCommand({ body, query }: PostedWith, { bundleHash, ...shared }: Shared): { command: Posted; isAccepted: boolean } {
   const moderation = query.moderation === 'none' ? undefined : query.moderation;
   const { metadata } = body;
   switch (body.kind) {
@@ -33,14 +34,14 @@ export function postedCommand({ body, query }: PostedWith, { bundleHash, ...shar
           ...{ v, type: 'message.post', ...shared, source, text, ...(participant && { participant }) },
           ...{ ...(moderation && { moderation }), metadata, triggersTurn, bundleHash },
         },
-        isCustomers,
+        isAccepted: isCustomers && moderation === undefined,
       };
     }
     case 'custom':
     case 'status': {
       if (moderation !== undefined) throw notModerated();
       const content = body.kind === 'custom' ? { kind: body.kind, data: body.data } : { kind: body.kind, status: body.status, data: body.data };
-      return { command: { v: COMMAND_VERSION, type: 'client-event.post', ...shared, source: body.source, content, metadata }, isCustomers: false };
+      return { command: { v: COMMAND_VERSION, type: 'client-event.post', ...shared, source: body.source, content, metadata }, isAccepted: false };
     }
   }
 }
