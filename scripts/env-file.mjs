@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import util from 'node:util'; // `{ parseEnv }` would not link in an old Node, which has to reach `requireNode`
 import { ScriptError } from './run-script.mjs';
 
 /** A quoted value may have several lines. */
@@ -13,7 +12,7 @@ const MAX_LENGTH = 16 * 1024;
  * NAME=value, but is part of the quoted value that begins in that line
  */
 
-const SETTING = /^(?:export\s+)?([A-Za-z_][\w.-]*)\s*=\s*(.*)$/;
+const SETTING = /^\s*(?:export\s+)?([A-Za-z_][\w.-]*)\s*=\s*(.*)$/s;
 
 /**
  * Adds the settings in `.env` to the environment, which wins, also with empty variables. SWITCHYARD_ENV_FILE may name another file; afterwards it
@@ -27,8 +26,8 @@ export function readEnvFile(environment) {
   const path = environment.SWITCHYARD_ENV_FILE || '.env';
   delete environment.SWITCHYARD_ENV_FILE;
   delete environment.SWITCHYARD_ENV_LINES;
-  const { lines, readable } = linesOf(textOf(path));
-  const given = Object.entries(util.parseEnv(readable)).filter(([name]) => environment[name] === undefined);
+  const { lines, settings } = parsed(textOf(path));
+  const given = [...settings].filter(([name]) => environment[name] === undefined);
   for (const [name, value] of given) environment[name] = value;
   if (given.length > 0) environment.SWITCHYARD_ENV_FILE = path;
   if (lines.length > 0) environment.SWITCHYARD_ENV_LINES = JSON.stringify({ path, ...listed(lines) });
@@ -45,37 +44,41 @@ function listed(lines) {
 }
 
 /**
- * `readable` is the text without lines that set nothing: with one, the parser of Node 20 loses the line behind it, too, or the rest of the file.
+ * Reads what `parseEnv` of Node 22 and 24 reads. That of Node 20 joins a line that sets nothing, one of blanks or an indented comment to the name behind it.
  *
  * @param {string} text
- * @returns {{ lines: EnvLine[], readable: string }}
+ * @returns {{ lines: EnvLine[], settings: Map<string, string> }}
  */
-function linesOf(text) {
+function parsed(text) {
   const all = text.replace(/^\uFEFF/, '').split(/\r?\n/);
   /** @type {EnvLine[]} */
   const lines = [];
+  /** @type {Map<string, string>} */
+  const settings = new Map();
   for (let index = 0; index < all.length; index += 1) {
-    const line = (all[index] ?? '').trim();
-    if (line === '' || line.startsWith('#')) continue;
-    const [, name = null, value = ''] = SETTING.exec(line) ?? [];
+    const line = all[index] ?? '';
+    if (/^\s*(#|$)/.test(line)) continue;
+    const [, name = null, rest = ''] = SETTING.exec(line) ?? [];
     lines.push({ line: index + 1, name });
-    if (name === null) {
-      all[index] = '';
-      continue;
-    }
-    const last = lastLineOf(value, all, index);
+    if (name === null) continue;
+    const { value, last } = valueAt(all, index, rest);
+    settings.set(name, value);
     lines.push(...settingsWithin(all, index, last));
     index = last;
   }
-  return { lines, readable: all.join('\n') };
+  return { lines, settings };
 }
 
-/** @param {string} value @param {string[]} all @param {number} index of the line in which the value begins */
-function lastLineOf(value, all, index) {
-  const quote = value.charAt(0);
-  if (!QUOTES.includes(quote) || value.includes(quote, 1)) return index;
-  const last = all.findIndex((line, at) => at > index && line.includes(quote));
-  return last < 0 ? index : last;
+/** @param {string[]} all @param {number} first index of the line in which the value begins @param {string} rest of that line */
+function valueAt(all, first, rest) {
+  const quote = rest.charAt(0);
+  if (!QUOTES.includes(quote)) return { value: rest.replace(/#.*$/s, '').trim(), last: first };
+  const closes = all.findIndex((line, index) => (index === first ? rest.includes(quote, 1) : index > first && line.includes(quote)));
+  // A quote that is not closed is part of the value.
+  if (closes < 0) return { value: rest.trim(), last: first };
+  const text = [rest, ...all.slice(first + 1, closes + 1)].join('\n');
+  const value = text.slice(1, text.indexOf(quote, 1));
+  return { value: quote === '"' ? value.replaceAll('\\n', '\n') : value, last: closes };
 }
 
 /**

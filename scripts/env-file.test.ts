@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { parseEnv } from 'node:util';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { parseConfig } from '../services/standalone/config.ts';
 import { envFileNotes } from '../services/standalone/env-file-notes.ts';
@@ -54,6 +55,49 @@ it('passes over a line that sets nothing, which costs no other line its effect, 
     { line: 9, name: 'AGENT_PORT' },
     { line: 10, name: null },
   ]);
+});
+
+/** What the file sets, and the names that are listed of it. */
+function readOf(text: string) {
+  writeFileSync(path, text);
+  const environment: NodeJS.ProcessEnv = { SWITCHYARD_ENV_FILE: path };
+  readEnvFile(environment);
+  const { SWITCHYARD_ENV_FILE, SWITCHYARD_ENV_LINES: lines = '{"lines":[]}', ...settings } = environment;
+  const names = (JSON.parse(lines).lines as { name: string | null; within?: number }[]).flatMap(({ name, within }) => (within === undefined ? [name] : []));
+  return { settings, names };
+}
+
+it.each([
+  'A=1\n\n# c\nB=2',
+  'A=1\r\n\r\nB=2\r\n',
+  ' A = 1 \nexport B= 2\n',
+  'A=x # c\nB=x#c\nC="#no" # c\n',
+  'A=\nB=""\nC=\n\nD=2\n',
+  'A="a\\nb"\nB=\'a\\nb\'\nC=`a "b"`\n',
+  'A="x  \n y" # c\nB=\'a\n\n# no\nC=1\'\nD=2\n',
+  'A=a=b==\nB=a"b"\nC="a" b\n',
+  'A=1\nA=2\n',
+  'A="open\nB=2\n',
+])('reads %j as every Node does, and lists the names', (text) => {
+  const { settings, names } = readOf(text);
+
+  expect(settings).toEqual({ ...parseEnv(text) });
+  expect(new Set(names)).toEqual(new Set(Object.keys(settings)));
+});
+
+// Of some of these Node 20 loses a setting, or joins two lines to one name.
+it.each<[string, Record<string, string>]>([
+  ['A=1\n  \nB=2\n', { A: '1', B: '2' }],
+  ['A=1\n  # the agent\nB=2\n', { A: '1', B: '2' }],
+  ['A=1\n\tB=2\n', { A: '1', B: '2' }],
+  ['A\t=1\nB\t=\t2\n', { A: '1', B: '2' }],
+  ['A=1\nB="open', { A: '1', B: '"open' }],
+  ['\t\n\t# c\n \tA=1', { A: '1' }],
+])('reads %j as Node 22 and 24 do, and lists the names', (text, wanted) => {
+  const { settings, names } = readOf(text);
+
+  expect(settings).toEqual(wanted);
+  expect(names).toEqual(Object.keys(wanted));
 });
 
 it('hands on what looks like a setting behind a quote that is not closed, and no line of a key', () => {
