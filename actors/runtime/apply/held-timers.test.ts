@@ -4,6 +4,8 @@ import { type Entry, Mailbox } from './mailbox.ts';
 
 const CURSOR = 10;
 const LOG_END = 99;
+/** Simulated timers put what `setImmediate` has behind them a millisecond later. */
+const BEHIND_SOCKETS_MS = 1;
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -74,9 +76,24 @@ describe('a timer that is due when its partition is acquired', () => {
     await deliver(11);
     await vi.advanceTimersByTimeAsync(9_999);
     expect(namesOf(mailbox.dequeue(10))).toEqual([11]);
-    await vi.advanceTimersByTimeAsync(1);
+    await vi.advanceTimersByTimeAsync(1 + BEHIND_SOCKETS_MS);
 
     expect(namesOf(mailbox.dequeue(10))).toEqual(['a']);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('reads what arrived during a pause of its process first', async () => {
+    const { mailbox, fire, follow, deliver, settled } = acquired();
+    fire('a');
+    follow();
+    await settled();
+    // Both parts have passed; the sockets are read before what `setImmediate` has put behind them.
+    vi.advanceTimersToNextTimer();
+    vi.advanceTimersToNextTimer();
+    await deliver(11, 12);
+    await vi.advanceTimersByTimeAsync(BEHIND_SOCKETS_MS);
+
+    expect(namesOf(mailbox.dequeue(10))).toEqual([11, 12, 'a']);
     expect(vi.getTimerCount()).toBe(0);
   });
 
@@ -86,7 +103,7 @@ describe('a timer that is due when its partition is acquired', () => {
     const gone = acquired({ lastOf });
     gone.fire('a');
     gone.follow();
-    await vi.advanceTimersByTimeAsync(10_000);
+    await vi.advanceTimersByTimeAsync(10_000 + BEHIND_SOCKETS_MS);
     expect(namesOf(gone.mailbox.dequeue(10))).toEqual(['a']);
 
     const back = acquired({ lastOf });

@@ -69,7 +69,7 @@ export class HeldTimers {
     if (this.#isOver.signal.aborted) return;
     this.#reached = sequence;
     this.#deliveredAtMs = performance.now();
-    this.#silence?.refresh();
+    if (this.#silence !== null) this.#waitForSilence();
     this.#releaseIfReached();
   }
 
@@ -97,7 +97,7 @@ export class HeldTimers {
 
   #waitFor(log: CommandLog): void {
     if (this.#silence !== null) return;
-    this.#silence = setTimeout(() => this.#onSilence(), SILENT_MS);
+    this.#waitForSilence();
     void this.#findLast(log);
   }
 
@@ -117,8 +117,18 @@ export class HeldTimers {
     }
   }
 
+  /** In two parts, and behind the sockets: after a pause of this process they have first to be read. */
+  #waitForSilence(parts = 2): void {
+    if (this.#silence !== null) clearTimeout(this.#silence);
+    const timer = setTimeout(() => {
+      if (parts > 1) this.#waitForSilence(parts - 1);
+      else setImmediate(() => this.#silence === timer && this.#onSilence());
+    }, SILENT_MS / 2);
+    this.#silence = timer;
+  }
+
   #onSilence(): void {
-    if (this.#options.isReaderWaiting()) this.#silence?.refresh();
+    if (this.#options.isReaderWaiting()) this.#waitForSilence();
     else this.#release();
   }
 
