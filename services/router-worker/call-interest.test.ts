@@ -198,14 +198,17 @@ describe('CallInterest', () => {
 
   it('ignores a former owner that has not noticed: an answer under an older epoch than that of the call does not count', async () => {
     const { ends } = follow('trn_1-1', { heartbeatTo: '7', epoch: 4, tolerates: ['unanswered'] });
-    const wanted = interest.hasInterest({ callId: 'trn_1-1', heartbeatTo: '7', attempt: 1, epoch: 4 }, 300);
+    const asked = { callId: 'trn_1-1', heartbeatTo: '7', attempt: 1, epoch: 4, tolerates: [], sendsHeartbeatNow: false };
+    const wanted = interest.followIfRead(asked, () => {}, 300);
     const answer = (epoch: number) => {
       const { question } = heartbeat.parse(JSON.parse(questions().at(-1)?.body ?? ''));
       board.publish('held.w1', JSON.stringify({ v: 1, from: '7', question, calls: [], epoch }));
     };
     answer(3);
     vi.advanceTimersByTime(300);
-    expect(await wanted).toBe(true);
+    const unfollow = await wanted;
+    expect(unfollow).not.toBeNull();
+    unfollow?.();
     for (let round = 0; round < 3; round += 1) {
       ticks(1);
       answer(3);
@@ -265,10 +268,10 @@ describe('CallInterest', () => {
   });
 
   describe('before a call whose abort may have been missed', () => {
-    const wanted = (callId: string) => {
-      const said = interest.hasInterest({ callId, heartbeatTo: 'gw1', attempt: 1, epoch: 0 }, 300);
+    const wanted = async (callId: string) => {
+      const asked = interest.followIfRead({ callId, heartbeatTo: 'gw1', attempt: 1, epoch: 0, tolerates: [], sendsHeartbeatNow: false }, () => {}, 300);
       vi.advanceTimersByTime(300);
-      return said;
+      return (await asked) !== null;
     };
 
     it('executes it when its client still waits', async () => expect(await wanted('gen-1')).toBe(true));

@@ -28,7 +28,8 @@ interface FollowedCall {
   readonly attempt: number;
   /** The requesting owner's; 0 for a client's call. */
   readonly epoch: number;
-  readonly tolerates: readonly NoInterest[];
+  /** All while it is asked who reads it. */
+  tolerates: readonly NoInterest[];
   /** Dropped on release: open heartbeats keep this object, but not what the callbacks close over. */
   onNoInterest: (why: NoInterest) => void;
   onInterest: () => void;
@@ -46,6 +47,7 @@ interface FollowedCall {
 
 /** What heartbeats say of a call. */
 type NamedCall = Pick<FollowedCall, 'callId' | 'heartbeatTo' | 'attempt' | 'epoch'>;
+type CallToFollow = NamedCall & { tolerates: readonly NoInterest[]; sendsHeartbeatNow: boolean };
 
 interface CallInterestDeps {
   notices: NoticeBoard;
@@ -89,36 +91,37 @@ export class CallInterest {
    * @param onNoInterest called at most once
    * @returns stops following
    */
-  follow(call: NamedCall & { tolerates: readonly NoInterest[]; sendsHeartbeatNow: boolean }, onNoInterest: (why: NoInterest) => void): () => void {
-    const followed = this.#follow(newFollowed(call, call.tolerates, onNoInterest, () => {}));
+  follow(call: CallToFollow, onNoInterest: (why: NoInterest) => void): () => void {
+    const followed = this.#follow(newFollowed(call, call.tolerates, onNoInterest));
     if (call.sendsHeartbeatNow) this.#sendHeartbeatSoon(followed);
     return () => this.#release(followed);
   }
 
-  /** Asks before a call begins when an abort may have been missed. False: the origin reported no interest. True: confirmed, or no reply in time. */
-  async hasInterest(call: NamedCall, waitMs: number): Promise<boolean> {
-    let isLeft = false;
-    let end = () => {};
+  /**
+   * Asks before a call begins, when an abort may have been missed. Readers that are noted meanwhile, and those that leave, count for what comes after.
+   *
+   * @param onNoInterest called at most once, for a call that has begun
+   * @returns stops following; null: the origin reported no interest, and no other gateway confirmed it in time
+   */
+  async followIfRead(call: CallToFollow, onNoInterest: (why: NoInterest) => void, waitMs: number): Promise<(() => void) | null> {
+    const followed = this.#follow(newFollowed(call, ['left', 'unanswered'], ignore));
+    followed.misses = MAX_MISSES - 1;
     await new Promise<void>((resolve) => {
       // Other gateways, where a client may have resumed, get the whole time to confirm.
       const timer = setTimeout(resolve, waitMs);
-      const onNoInterest = () => {
-        isLeft = true;
-      };
-      const onInterest = () => {
-        isLeft = false;
-        resolve();
-      };
-      const followed = this.#follow(newFollowed(call, [], onNoInterest, onInterest));
-      followed.misses = MAX_MISSES - 1;
-      end = () => {
+      followed.onInterest = () => {
         clearTimeout(timer);
-        this.#release(followed);
+        resolve();
       };
       this.#sendHeartbeat(call.heartbeatTo, [followed]);
     });
-    end();
-    return !isLeft;
+    if (followed.misses >= MAX_MISSES) {
+      this.#release(followed);
+      return null;
+    }
+    Object.assign(followed, { misses: 0, tolerates: call.tolerates, onNoInterest, onInterest: ignore });
+    if (call.sendsHeartbeatNow) this.#sendHeartbeatSoon(followed);
+    return () => this.#release(followed);
   }
 
   /** A client has resumed the call at a gateway. Heartbeats tell the same, up to two seconds later. */
@@ -132,7 +135,7 @@ export class CallInterest {
    */
   isReadWithout({ callId, heartbeatTo }: Pick<NamedCall, 'callId' | 'heartbeatTo'>, gateway: string): boolean {
     const same = this.#followed.get(callId);
-    // Before its first attempt: only the origin is known to have a reader.
+    // Not followed any more: only the origin is known to have had a reader.
     if (same === undefined) return gateway !== heartbeatTo;
     // Each is told.
     return same.filter((followed) => isFollowedReadWithout(followed, gateway)).length > 0;
@@ -292,7 +295,6 @@ function newFollowed(
   { callId, heartbeatTo, attempt, epoch }: NamedCall,
   tolerates: readonly NoInterest[],
   onNoInterest: (why: NoInterest) => void,
-  onInterest: () => void,
 ): FollowedCall {
   return {
     callId,
@@ -301,7 +303,7 @@ function newFollowed(
     epoch,
     tolerates,
     onNoInterest,
-    onInterest,
+    onInterest: ignore,
     misses: 0,
     unanswered: 0,
     isReadAtOrigin: true,

@@ -244,6 +244,17 @@ describe('CallWatch', () => {
       expect((await begun).cause).toBeNull();
     });
 
+    it('ends at once when the client that has resumed it elsewhere leaves, though it asked who reads it', async () => {
+      left('gw1');
+      resumed('gw2');
+      const begun = begin('gen-1', {}, 60_001);
+      vi.advanceTimersByTime(300);
+      const call = await begun;
+      expect(call.cause).toBeNull();
+      left('gw2');
+      expect(call.cause).toBe('cancelled');
+    });
+
     it('does not begin when the other has left before', async () => {
       resumed('gw2');
       left('gw2');

@@ -54,17 +54,17 @@ export class CallWatch {
       tolerates: toleratedBy(call),
       sendsHeartbeatNow: this.#hasWaitedLong(publishedAtMs),
     };
-    const follow = () => running.onRelease(this.#interest.follow(followed, () => running.end('cancelled')));
+    const onNoInterest = () => running.end('cancelled');
     // Its aborts are followed once its interest is: readers elsewhere that are remembered count for it.
     if (!this.#mayHaveMissedAbort(call, publishedAtMs)) {
-      follow();
+      running.onRelease(this.#interest.follow(followed, onNoInterest));
       return this.#followAborts(call, running);
     }
-    const answered = this.#interest.hasInterest(followed, REPLY_MS);
+    const answered = this.#interest.followIfRead(followed, onNoInterest, REPLY_MS);
     this.#followAborts(call, running);
-    return answered.then((hasInterest) => {
-      if (hasInterest) follow();
-      else running.end('cancelled');
+    return answered.then((unfollow) => {
+      if (unfollow === null) running.end('cancelled');
+      else running.onRelease(unfollow);
     });
   }
 
