@@ -43,6 +43,12 @@ describe('exact numbers', () => {
     );
   });
 
+  it('are written beside half of a character, which UTF-8 can not have', () => {
+    const text = '{"a":1.0,"b":"\ud800","c":"\u{1f600}"}';
+
+    expect(exactJson({ input: parseExactly(text) })).toBe('{"input":{"a":1.0,"b":"\\ud800","c":"\u{1f600}"}}');
+  });
+
   it('leave what has none as it is', () => {
     expect(parseExactly('{"a":[1,-2.5,0.1,"x"],"b":900719925474099}')).toEqual({ a: [1, -2.5, 0.1, 'x'], b: 900_719_925_474_099 });
     expect(() => parseExactly('{"a":1.0')).toThrow(SyntaxError);

@@ -45,7 +45,12 @@ export const exactObject = z.union([z.record(z.string(), z.unknown()), z.instanc
  */
 export function parseExactly(json: string): unknown {
   const value: unknown = JSON.parse(json);
-  return UNUSUAL.test(json) && hasKeys(value, keysOf(json)) ? new ExactJson(json) : value;
+  return UNUSUAL.test(json) && hasKeys(value, keysOf(json)) ? new ExactJson(wellFormed(json)) : value;
+}
+
+/** As `JSON.stringify` writes them: UTF-8 has no lone surrogates. */
+function wellFormed(json: string): string {
+  return json.replace(/\p{Surrogate}/gu, (lone) => `\\u${lone.charCodeAt(0).toString(16)}`);
 }
 
 export function isObject(value: unknown): value is object {
