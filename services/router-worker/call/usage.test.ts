@@ -116,13 +116,18 @@ describe('billOf', () => {
     const asking = { ...request, web_search_options: {} };
     const answer = { ...emptyAnswer(), usage: used };
     const prices = { prompt: '2', completion: '10' };
-    expect(billOf(answer, asking, { ...prices, web_search: '0.01' })).toMatchObject({
+    expect(billOf(answer, asking, { prices: { ...prices, web_search: '0.01' } })).toMatchObject({
       costNano: 14_000_000,
       usage: { server_tool_use: { web_search_requests: 1 } },
     });
-    expect(billOf(answer, request, { ...prices, web_search: '0.01' }).costNano).toBe(4_000_000);
-    expect(billOf(answer, asking, prices)).toMatchObject({ costNano: 4_000_000, usage: expect.not.objectContaining({ server_tool_use: expect.anything() }) });
-    expect(billOf({ ...answer, usage: { ...used, webSearches: 3 } }, asking, { ...prices, web_search: '0.01' }).costNano, 'as counted').toBe(34_000_000);
+    expect(billOf(answer, request, { prices: { ...prices, web_search: '0.01' } }).costNano).toBe(4_000_000);
+    expect(billOf(answer, asking, { prices })).toMatchObject({
+      costNano: 4_000_000,
+      usage: expect.not.objectContaining({ server_tool_use: expect.anything() }),
+    });
+    expect(billOf({ ...answer, usage: { ...used, webSearches: 3 } }, asking, { prices: { ...prices, web_search: '0.01' } }).costNano, 'as counted').toBe(
+      34_000_000,
+    );
   });
 
   it('has no cost when the price is not known', () => {

@@ -87,7 +87,11 @@ export function billOf(
 }
 
 /** Of the tier that served the answer. */
-export function billedPrices({ metadata }: Pick<Answer, 'metadata'>, { service_tier: asked }: ChatRequest, prices: NonNullable<EndpointConfig['prices']>): NanoPrices {
+export function billedPrices(
+  { metadata }: Pick<Answer, 'metadata'>,
+  { service_tier: asked }: ChatRequest,
+  prices: NonNullable<EndpointConfig['prices']>,
+): NanoPrices {
   return pricesOfTier(nanoPricesOf(prices), asked, metadata.serviceTier);
 }
 
