@@ -41,6 +41,12 @@ describe('cleanJson', () => {
     expect(cleanJson({ 'a\u0000\b\f\r\u001b\ud800b': 1, 'c\\u0000\\b"\n\t': 2 })).toBe('{"ab":1,"c\\\\u0000\\\\b\\"\\n\\t":2}');
   });
 
+  it('keeps an escape apart from a mark behind it, with which its letter would become another', () => {
+    const value = { 'a\n\u0331': 'b\t\u0323', 'e\u0301': 1 };
+    expect(cleanJson(value)).toBe('{"a\\n\u0331":"b\\t\u0323","é":1}');
+    expect(JSON.parse(cleanJson(value))).toEqual({ 'a\n\u0331': 'b\t\u0323', é: 1 });
+  });
+
   it('stays JSON whatever the value holds', () => {
     fc.assert(
       fc.property(fc.jsonValue({ stringUnit: 'binary' }), (value) => {

@@ -12,10 +12,13 @@ export function cleanText(text: string): string {
 /** In JSON. `JSON.stringify` writes `u` for control characters and lone surrogates alone. */
 const ESCAPE = /\\(u[0-9a-f]{4}|.)/g;
 const HIDDEN_ESCAPE = /^[ubfr]/;
+const BETWEEN_ESCAPES = /\\.|[^\\]+/g;
 
 /** A value as JSON for a model: key order kept, keys and strings cleaned. Keys that are equal then stand there twice. */
 export function cleanJson(value: unknown): string {
   const json = JSON.stringify(value ?? null, (_, inner: unknown) => (typeof inner === 'string' ? cleanText(inner) : inner));
   // Those of strings are removed already: what is left is in keys.
-  return cleanText(json.replace(ESCAPE, (whole, what: string) => (HIDDEN_ESCAPE.test(what) ? '' : whole)));
+  const shown = json.replace(ESCAPE, (whole, what: string) => (HIDDEN_ESCAPE.test(what) ? '' : whole));
+  // An escape stays as it is: the `n` of a line feed and a mark behind it would become one letter.
+  return shown.replace(BETWEEN_ESCAPES, (part) => (part.startsWith('\\') ? part : cleanText(part)));
 }
