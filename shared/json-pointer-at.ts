@@ -14,8 +14,9 @@ interface Container {
 
 /**
  * JSON Pointer of the value that begins at an index, cut as `pointerTo` does; in linear time.
- * @param json valid JSON
- * @param at of a number, a string or a literal
+ * @param json valid JSON up to there
+ * @param at of a value
+ * @throws SyntaxError for a name before it that is none of JSON
  */
 export function pointerAt(json: string, at: number): string {
   const containers: Container[] = [];

@@ -12,7 +12,7 @@ import { pointerTo, type Violation } from './schema/violation.ts';
 export type Validate = (value: unknown) => Violation | null;
 
 /** Code that walks a value recurses as deep. */
-const MAX_VALUE_DEPTH = 64;
+export const MAX_VALUE_DEPTH = 64;
 /** A schema describes values of that depth and contains values itself. */
 const MAX_SCHEMA_DEPTH = 2 * MAX_VALUE_DEPTH;
 /** Covers the routines and tools in use. */
@@ -84,7 +84,12 @@ export function metaSchemaProblemsOf(schema: Record<string, unknown>): SchemaPro
 export function nestingViolation(value: unknown, maxDepth: number = MAX_VALUE_DEPTH): Violation | null {
   const path = pathToDeepest(value, maxDepth);
   if (path === null) return null;
-  return { path: pointerTo(path), schemaPath: '#', keyword: 'maxDepth', message: `must not be nested deeper than ${maxDepth} levels` };
+  return nestedTooDeep(pointerTo(path), maxDepth);
+}
+
+/** @param path JSON Pointer of the first value that is too deep */
+export function nestedTooDeep(path: string, maxDepth: number = MAX_VALUE_DEPTH): Violation {
+  return { path, schemaPath: '#', keyword: 'maxDepth', message: `must not be nested deeper than ${maxDepth} levels` };
 }
 
 function withDepthLimit(validate: Validate): Validate {

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
 import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-database.ts';
@@ -168,6 +168,20 @@ describe('a request that is refused', () => {
 
     expect(response.statusCode).toBe(400);
     expect(response.json().error.message).toBe('The request is nested more than 200 levels deep');
+  });
+
+  it.each([
+    ['nested too deeply', '['.repeat(1_000_000), 'The request is nested more than 200 levels deep'],
+    ['of too many values', `{"messages":[${'{},'.repeat(400_000)}{}]}`, 'The request holds more than 100000 values'],
+  ])('is large and %s: refused in the same way, before it is parsed', async (_, body, message) => {
+    const parse = vi.spyOn(JSON, 'parse');
+    const response = await gateway.post(body, { 'content-type': 'application/json' });
+    const parsed = parse.mock.calls.filter(([text]) => text === body).length;
+    parse.mockRestore();
+
+    expect(response.statusCode).toBe(400);
+    expect(response.json()).toEqual({ error: { code: 400, message, type: 'invalid_request', param: '', metadata: { error_type: 'invalid_request' } } });
+    expect(parsed).toBe(0);
   });
 
   it('holds more values than are validated, or as many, all of them invalid', async () => {

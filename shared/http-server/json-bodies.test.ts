@@ -58,3 +58,23 @@ it.each([
 
   expect(statusCode).toBe(status);
 });
+
+it.each([
+  ['too many levels', '['.repeat(2_000_000), 'depth', 0],
+  ['too many values', `["€",${'{},'.repeat(700_000)}0]`, 'values', 0],
+  ['no JSON', '[1,2'.repeat(10), 'Body is not valid JSON', 1],
+  ['a prototype', '{"__proto__":{}}', 'the body has a key that would set a prototype', 1],
+])('a body with %s is parsed no more often than needed', async (_, payload, problem, times) => {
+  const app = Fastify();
+  const by = { depth: 200, values: 100_000 };
+  parseJsonBodies(app, { limitBytes: 32_000_000, grew: () => {}, mayBeEmpty: false, bounded: { by, refusal: ({ bound }) => new Error(bound) } });
+  app.post('/', async () => 'read');
+  const parse = vi.spyOn(JSON, 'parse');
+  const { body } = await app.inject({ method: 'POST', url: '/', headers: { 'content-type': 'application/json' }, payload });
+  const parsed = parse.mock.calls.filter(([text]) => text === payload).length;
+  parse.mockRestore();
+  await app.close();
+
+  expect(JSON.parse(body).message).toContain(problem);
+  expect(parsed).toBe(times);
+});

@@ -1,9 +1,11 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { errorCodes, type FastifyInstance, type FastifyRequest } from 'fastify';
+import secureParse from 'secure-json-parse';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import { noteText } from '../lifecycle/heap.ts';
+import { type JsonBounds, type JsonExcess, jsonExcess } from './json-bounds.ts';
 import { markRequest } from './mark-requests.ts';
 import { readBody } from './read-body.ts';
 
@@ -17,9 +19,20 @@ export interface JsonBodyRules {
   mayBeEmpty: boolean;
   /** Called with the body before it is parsed, without its byte order mark. */
   onBody?(request: FastifyRequest, body: Buffer): void;
+  /** Refuses a large body beyond bounds before it is parsed; absent: none is. What is read of a small one, the route bounds itself. */
+  bounded?: BodyBounds;
   /** An error for a value that no route may get; null: none. */
   refuse?(value: unknown, json: string): Error | null;
 }
+
+export interface BodyBounds {
+  by: JsonBounds;
+  /** @param json need not be valid */
+  refusal(excess: JsonExcess, json: Buffer): Error;
+}
+
+/** The parser's, for a key that would set a prototype. All others are of `JSON.parse`. */
+const FORBIDDEN_KEY = 'Object contains forbidden prototype property';
 
 const CHARSET = /;\s*charset\s*=\s*"?([^\s";]*)/i;
 /** ASCII is a part of it. */
@@ -28,8 +41,7 @@ const WIDE = /^utf-?(?:16|32)/;
 const BYTE_ORDER_MARK = Buffer.from('\uFEFF');
 
 /** Reads and parses bodies as JSON, the only type accepted. A body that would set a prototype is refused. */
-export function parseJsonBodies(app: FastifyInstance, { limitBytes, grew, schedule, mayBeEmpty, onBody, refuse }: JsonBodyRules): void {
-  const parse = app.getDefaultJsonParser('error', 'error');
+export function parseJsonBodies(app: FastifyInstance, { limitBytes, grew, schedule, mayBeEmpty, onBody, bounded, refuse }: JsonBodyRules): void {
   readUntypedBodiesAsJson(app);
   app.addContentTypeParser('application/json', (request, payload: Readable, done) => {
     refuseEncodedBody(request.headers);
@@ -41,11 +53,18 @@ export function parseJsonBodies(app: FastifyInstance, { limitBytes, grew, schedu
       noteText(body.byteLength);
       if (mayBeEmpty && body.byteLength === 0) return done(null, undefined);
       const json = withoutMark(body);
+      // Before its text is made: that of a body with one character beyond Latin-1 takes twice the bytes.
+      const excess = bounded === undefined ? null : jsonExcess(json, bounded.by);
+      if (bounded !== undefined && excess !== null) return done(bounded.refusal(excess, json));
       onBody?.(request, json);
       const text = json.toString();
-      void parse(request, text, (error, value: unknown) => {
-        done(error === null ? (refuse?.(value, text) ?? null) : faultOf(json, error), value);
-      });
+      let value: unknown;
+      try {
+        value = parsed(text);
+      } catch (error) {
+        return done(faultOf(text, error));
+      }
+      done(refuse?.(value, text) ?? null, value);
     };
     readBody({ headers: request.headers, payload, limitBytes, grew: (bytes) => grew(request, bytes) }, (error, body) => {
       if (error !== null) return done(error);
@@ -55,14 +74,14 @@ export function parseJsonBodies(app: FastifyInstance, { limitBytes, grew, schedu
   });
 }
 
-/** The parser reports both alike. */
-function faultOf(json: Buffer, error: Error): Error {
-  if (json.byteLength === 0) return error;
-  try {
-    JSON.parse(json.toString());
-  } catch {
-    return error;
-  }
+function parsed(text: string): unknown {
+  return secureParse(text, { protoAction: 'error', constructorAction: 'error' });
+}
+
+/** Told apart by the parser's error: parsing once more would cost as much again. */
+function faultOf(text: string, error: unknown): Error {
+  if (text === '') return new errorCodes.FST_ERR_CTP_EMPTY_JSON_BODY();
+  if (!(error instanceof Error) || error.message !== FORBIDDEN_KEY) return new errorCodes.FST_ERR_CTP_INVALID_JSON_BODY();
   return new SwitchyardError('request.invalid', 'the body has a key that would set a prototype: "__proto__", or "constructor" with a "prototype" in it');
 }
 

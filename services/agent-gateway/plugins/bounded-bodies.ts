@@ -1,9 +1,11 @@
-import type { FastifyInstance } from 'fastify';
+import { errorCodes, type FastifyInstance } from 'fastify';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { BodyBudget, type BodyShare } from '#shared/http-server/body-budget.ts';
 import { bodyIsAnnounced, parseJsonBodies } from '#shared/http-server/json-bodies.ts';
+import type { JsonExcess } from '#shared/http-server/json-bounds.ts';
 import { LargeBodyQueue } from '#shared/http-server/large-body-queue.ts';
-import { nestingViolation } from '#shared/json-schema.ts';
+import { pointerAt } from '#shared/json-pointer-at.ts';
+import { MAX_VALUE_DEPTH, nestedTooDeep, nestingViolation } from '#shared/json-schema.ts';
 import { limits } from '../limits.ts';
 import { changedNumber, invalidField } from './error-reply.ts';
 
@@ -44,9 +46,21 @@ export function acceptJsonOnly(app: FastifyInstance): void {
     grew: (request, bytes) => request.bodyShare?.grew(bytes),
     schedule: (sizeBytes, handle) => largeBodies.run(sizeBytes, handle),
     mayBeEmpty: true,
+    bounded: { by: { depth: MAX_VALUE_DEPTH, values: Number.POSITIVE_INFINITY }, refusal: tooDeepAt },
     refuse(value, json) {
       const tooDeep = nestingViolation(value);
       return tooDeep === null ? changedNumber(json) : invalidField(tooDeep.path, tooDeep.message);
     },
   });
+}
+
+function tooDeepAt({ at }: JsonExcess, json: Buffer): Error {
+  const before = json.subarray(0, at).toString();
+  try {
+    const { path, message } = nestedTooDeep(pointerAt(before, before.length));
+    return invalidField(path, message);
+  } catch {
+    // A name on the way is no string of JSON.
+    return new errorCodes.FST_ERR_CTP_INVALID_JSON_BODY();
+  }
 }

@@ -35,7 +35,7 @@ import type { DetachedCalls } from '../relay/detached-calls.ts';
 import type { Relay } from '../relay/relay.ts';
 import { relayStream } from '../relay/sse-relay.ts';
 import { sendWhole } from '../relay/whole-response.ts';
-import { excessOf } from '../request-bounds.ts';
+import { boundsOf, excessOf } from '../request-bounds.ts';
 import { lastEventIdOf, positionOf, resumeCall } from './resume-generation.ts';
 
 /** Of a request whose answer is to state where it went. */
@@ -84,6 +84,7 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
   // Of all prefixes together.
   const loop = new LoopBudget();
   const ids = new GenerationIds({ houseSecret, origin: readers.origin });
+  const bounds = { ...limits, bodyValues: form.maxValues ?? limits.bodyValues };
   return async (app) => {
     // Before the body is read, so that refused requests cost no parsing.
     app.addHook('onRequest', (request, reply, done) => {
@@ -97,13 +98,14 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
       limitBytes: limits.bodyBytes,
       grew: (request, bytes) => request.admitted?.bodyGrew(bytes),
       mayBeEmpty: false,
+      bounded: boundsOf(bounds),
       // A byte order mark may stand before JSON but not inside the call's JSON, which this body becomes a part of.
       onBody: (request, body) => {
         request.bodyBytes = body;
       },
     });
     app.addHook('preValidation', ({ body }, _, done) => {
-      const excess = excessOf(body, { ...limits, bodyValues: form.maxValues ?? limits.bodyValues });
+      const excess = excessOf(body, bounds);
       done(excess === null ? undefined : invalid('', excess));
     });
 

@@ -70,7 +70,6 @@ function handlerOf(form: RequestForm, deps: ModelCallDeps, surface: NonNullable<
     addHook: () => {},
     decorateRequest: () => {},
     setValidatorCompiler: () => {},
-    getDefaultJsonParser: () => () => {},
     addContentTypeParser: () => {},
     post: (_path: string, _options: unknown, handle: Handle) => found.push(handle),
   };

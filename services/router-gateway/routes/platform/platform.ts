@@ -1,10 +1,11 @@
-import type { FastifyPluginAsync } from 'fastify';
+import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
 import { AgentRows } from '#shared/config/agent-rows.ts';
 import { DocumentRows } from '#shared/config/document-rows.ts';
 import { parseJsonBodies } from '#shared/http-server/json-bodies.ts';
 import type { Queryable } from '#shared/storage/database.ts';
 import type { Admission } from '../../admission.ts';
 import { neededDatabase } from '../../needed-database.ts';
+import { boundsOf } from '../../request-bounds.ts';
 import { agents } from './agents.ts';
 import { documents } from './documents.ts';
 import { platformLimits } from './limits.ts';
@@ -25,7 +26,8 @@ export function platform({ database, admission }: PlatformDeps): FastifyPluginAs
       admission.enterRequest(request, reply, bodyBytes);
       done();
     });
-    parseJsonBodies(app, { limitBytes: bodyBytes, grew: (request, bytes) => request.admitted?.bodyGrew(bytes), mayBeEmpty: false });
+    const grew = (request: FastifyRequest, bytes: number) => request.admitted?.bodyGrew(bytes);
+    parseJsonBodies(app, { limitBytes: bodyBytes, grew, mayBeEmpty: false, bounded: boundsOf(platformLimits) });
     await app.register(agents({ agentRows, limits: platformLimits }));
     await app.register(documents({ documentRows, limits: platformLimits }));
   };
