@@ -1,5 +1,6 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { ArrivingBodies, type FailBody } from '#shared/http-server/arriving-bodies.ts';
 import { BodyBudget } from '#shared/http-server/body-budget.ts';
 import { InFlight } from '#shared/http-server/in-flight.ts';
 import type { GatewayLimits } from './limits.ts';
@@ -11,13 +12,20 @@ declare module 'fastify' {
   }
 }
 
-/** An admitted call. `bodyDone` and `leave` are idempotent. */
+/** An admitted call. All but `bodyGrew` are idempotent. */
 export interface AdmittedCall {
+  /** Its body is being read. @param fail ends that with an error */
+  reading(fail: FailBody): void;
   /** @throws `service.overloaded` when all bodies together exceed the byte budget */
   bodyGrew(bytes: number): void;
+  /** Its body has arrived: from now on it is an open call. @throws `service.overloaded` */
+  arrived(): void;
   bodyDone(): void;
   leave(): void;
 }
+
+/** What routes need of an admission: those of the router, or those of requests without a key. */
+export type RequestAdmission = Pick<Admission, 'enterRequest'>;
 
 /** Bounds the open calls and body bytes of this process. */
 export class Admission {
@@ -25,7 +33,10 @@ export class Admission {
   /** Made once: under overload nearly every request throws one, and a new Error costs a stack trace. */
   readonly #errors: { closing: SwitchyardError; tooManyCalls: SwitchyardError };
   readonly #bodies: BodyBudget;
-  readonly #openCalls = new InFlight();
+  readonly #arriving = new ArrivingBodies();
+  /** With those whose bodies arrive. */
+  readonly #calls = new InFlight();
+  #openCalls = 0;
   #closing = false;
 
   constructor(limits: GatewayLimits) {
@@ -49,39 +60,97 @@ export class Admission {
     if (this.#closing) throw this.#errors.closing;
   }
 
-  /**
-   * @param announcedBytes the announced size of the body, used only to refuse early. The budget counts bytes that arrived: otherwise a
-   *   few connections that announce much and send nothing would keep all others out.
-   * @throws `service.not_ready`, `service.overloaded`
-   */
+  /** Admits a call whose body has arrived, or that has none. @throws `service.not_ready`, `service.overloaded` */
   enter(announcedBytes: number): AdmittedCall {
-    this.assertOpen();
-    if (this.#openCalls.count >= this.#limits.openCalls) throw this.#errors.tooManyCalls;
-    const body = this.#bodies.open(announcedBytes);
-    const leaveOnce = this.#openCalls.enter();
-    let open = true;
-    const leave = () => {
-      if (!open) return;
-      open = false;
-      body.close();
-      leaveOnce();
-    };
-    return { bodyGrew: body.grew, bodyDone: body.release, leave };
+    const call = this.#begin(announcedBytes, null);
+    call.arrived();
+    return call;
   }
 
-  /** Admits a request until its response is closed. @throws as `enter` does */
+  /**
+   * Admits a request until its response is closed. It is an open call once its body has arrived (`arrived`): requests that announce one and do not send it
+   * would keep all others out. A stop waits for it from now on.
+   * @throws as `enter` does
+   */
   enterRequest(request: FastifyRequest, reply: FastifyReply, limitBytes: number): void {
-    const call = this.enter(Math.min(Number(request.headers['content-length'] ?? 0), limitBytes));
+    const call = this.#begin(Math.min(Number(request.headers['content-length'] ?? 0), limitBytes), reply);
     request.admitted = call;
     reply.raw.on('close', call.leave);
   }
 
+  /**
+   * @param announcedBytes the announced size of the body, used only to refuse early. The budget counts bytes that arrived: otherwise a
+   *   few connections that announce much and send nothing would keep all others out.
+   */
+  #begin(announcedBytes: number, reply: FastifyReply | null): AdmittedCall {
+    this.assertOpen();
+    this.#assertCapacity();
+    const body = this.#bodies.open(announcedBytes);
+    const leaveOnce = this.#calls.enter();
+    let state: 'arriving' | 'open' | 'left' = 'arriving';
+    let stopReading = () => {};
+    return {
+      reading: (fail) => {
+        if (state === 'arriving' && reply !== null) stopReading = this.#arriving.begin(reply, fail);
+      },
+      bodyGrew: body.grew,
+      arrived: () => {
+        stopReading();
+        if (state !== 'arriving') return;
+        this.#assertCapacity();
+        state = 'open';
+        this.#openCalls += 1;
+      },
+      bodyDone: body.release,
+      leave: () => {
+        stopReading();
+        if (state === 'left') return;
+        if (state === 'open') this.#openCalls -= 1;
+        state = 'left';
+        body.close();
+        leaveOnce();
+      },
+    };
+  }
+
+  #assertCapacity(): void {
+    if (this.#openCalls >= this.#limits.openCalls) throw this.#errors.tooManyCalls;
+  }
+
+  /** Refuses all that is new, and what does not arrive in time. */
   close(): void {
+    if (this.#closing) return;
     this.#closing = true;
+    setTimeout(() => this.#arriving.failAll(this.#errors.closing), this.#limits.stopBodyMs).unref();
   }
 
   /** False after `timeoutMs` with calls still open. */
   drained(timeoutMs: number): Promise<boolean> {
-    return this.#openCalls.whenIdle(timeoutMs);
+    return this.#calls.whenIdle(timeoutMs);
   }
 }
+
+/** Admits the requests of a scope. @param check before it, which may refuse: false then */
+export function admitRequests(
+  scope: FastifyInstance,
+  admission: RequestAdmission,
+  limitBytes: number,
+  check: (request: FastifyRequest, reply: FastifyReply) => boolean = () => true,
+): void {
+  // Before the body is read, so that refused requests cost no parsing.
+  scope.addHook('onRequest', (request, reply, done) => {
+    if (!check(request, reply)) return;
+    admission.enterRequest(request, reply, limitBytes);
+    done();
+  });
+  scope.addHook('preValidation', (request, _reply, done) => {
+    request.admitted?.arrived();
+    done();
+  });
+}
+
+/** For the reader of their bodies. */
+export const countedByAdmission = {
+  grew: (request: FastifyRequest, bytes: number) => request.admitted?.bodyGrew(bytes),
+  reading: (request: FastifyRequest, fail: FailBody) => request.admitted?.reading(fail),
+};

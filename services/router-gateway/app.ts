@@ -30,6 +30,7 @@ import { bearerAuth } from './plugins/bearer-auth.ts';
 import { crossOrigin } from './plugins/cross-origin.ts';
 import { keyScopes } from './plugins/key-scopes.ts';
 import { type PlatformKeys, platformAuth, platformOnly } from './plugins/platform-auth.ts';
+import { PublicAdmission } from './public-admission.ts';
 import type { CallReaders } from './relay/call-readers.ts';
 import { DetachedCalls } from './relay/detached-calls.ts';
 import { consolePage } from './routes/console-page.ts';
@@ -109,7 +110,8 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   });
   const accountDeps = { ...deps, limits: deps.accountLimits ?? accountLimits };
   const management = account(accountDeps);
-  const exchange = keyExchange(accountDeps);
+  const publicDeps = { ...accountDeps, admission: new PublicAdmission(limits) };
+  const exchange = keyExchange(publicDeps);
   const traces = tracesIntake({ admission, limits, forwarder: deps.traceForwarder ?? null });
   const callChecks = [open, byKey, keyScopes.modelsOnly];
   const elsewhere = calls.flatMap(({ form, route }) => (form.otherPrefixes ?? []).map((prefix) => ({ prefix, checks: callChecks, routes: [route] })));
@@ -125,7 +127,7 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   addRoutes(app, [
     ...published,
     ...elsewhere,
-    { checks: [open], routes: [keyApproval(accountDeps)] },
+    { checks: [open], routes: [keyApproval(publicDeps)] },
     { checks: [open, byKey], routes: [publishedApi()] },
     { checks: [open], routes: [consolePage(), pageFiles()] },
     { routes: [health({ bus, admission })] },

@@ -18,8 +18,14 @@ export const gatewayLimits = {
   bodyValues: 100_000,
   /** Byte budget of all bodies that are read or sent; beyond it requests are refused. */
   bufferedBodyBytes: 512 * MIB,
-  /** Each may hold `unsentBytes` and its socket; beyond it another replica should serve. */
+  /** Whose bodies have arrived. Each may hold `unsentBytes` and its socket; beyond it another replica should serve. */
   openCalls: 4_096,
+  /** Of routes that need no key, open at once: beyond what people approve and apps exchange. Each has a body of at most 64 KiB. */
+  publicRequests: 64,
+  /** For their bodies, which are short. */
+  publicBodyMs: 10_000,
+  /** At a stop: for the bodies of requests that have begun to arrive. They can be sent again, to another gateway. */
+  stopBodyMs: 2_000,
   /** The listen backlog. Beyond it connections are reset or hang, so a burst that is to be refused must fit. */
   connectionsToAccept: 4_096,
   retryAfterMs: 1_000,

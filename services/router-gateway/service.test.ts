@@ -20,6 +20,8 @@ const eventually = <Value>(probe: () => Value) => expect.poll(probe, { timeout: 
 const headers = { authorization: `Bearer ${KEY}` };
 const whole = { messages: [{ role: 'user', content: 'Hello' }] };
 const streamed = { ...whole, stream: true };
+/** Longer than a test. */
+const NEVER_MS = 600_000;
 
 let database: Database;
 let bus: Bus;
@@ -296,6 +298,48 @@ describe('stopping', () => {
     await gateway.stop();
 
     expect(await cut).toMatchObject({ code: 'ECONNRESET' });
+  });
+
+  it('refuses a call whose body does not arrive, which it would be held by otherwise', async () => {
+    const url = await start(NEVER_MS, { stopBodyMs: 1 });
+    const sent = await beginToPost(url);
+    const answered = once(sent, 'response');
+
+    await gateway.stop();
+
+    const [{ statusCode, headers: answer }] = await answered;
+    expect([statusCode, answer.connection, answer['retry-after']]).toEqual([503, 'close', '1']);
+    sent.destroy();
+  });
+
+  it('lets a call in whose body arrives soon', async () => {
+    const url = await start(NEVER_MS, { stopBodyMs: NEVER_MS });
+    const text = JSON.stringify(whole);
+    const sent = request(url, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json', 'content-length': text.length, expect: '100-continue' },
+    });
+    await once(sent, 'continue');
+    const answered = once(sent, 'response');
+    const stopped = gateway.stop();
+    sent.end(text);
+    (await worker.next()).body(200, {});
+
+    const [answer] = await answered;
+    expect(answer.statusCode).toBe(200);
+    answer.resume();
+    await stopped;
+  });
+
+  it('is not held by requests without a key', async () => {
+    await start(NEVER_MS, { stopFlushMs: 1 });
+    const sent = await beginToPost(`${gateway.url}/api/v1/auth/keys`);
+    const cut = once(sent, 'error');
+
+    await gateway.stop();
+
+    sent.destroy();
+    await cut.catch(() => {});
   });
 
   it('disconnects a client that does not read its error, and may be called twice', async () => {

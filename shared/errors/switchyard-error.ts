@@ -27,6 +27,7 @@ export const errorCatalogue = {
   'request.forbidden': { status: 403, retryable: false, routerType: 'permission_denied', agentCode: 'unauthorized' },
   'request.not_found': { status: 404, retryable: false, routerType: 'not_found', agentCode: 'not_found' },
   'request.conflict': { status: 409, retryable: false, routerType: 'invalid_request', agentCode: 'conflict' },
+  'request.timeout': { status: 408, retryable: true, routerType: 'timeout', agentCode: 'timeout' },
   'request.method_not_allowed': { status: 405, retryable: false, routerType: 'invalid_request', agentCode: 'not_found' },
   'request.unsupported_media': { status: 415, retryable: false, routerType: 'invalid_request', agentCode: 'validation_failed' },
   'request.too_large': { status: 413, retryable: false, routerType: 'payload_too_large', agentCode: 'payload_too_large' },

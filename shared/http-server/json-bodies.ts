@@ -5,6 +5,7 @@ import { errorCodes, type FastifyInstance, type FastifyRequest } from 'fastify';
 import secureParse from 'secure-json-parse';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
 import { noteText } from '../lifecycle/heap.ts';
+import type { FailBody } from './arriving-bodies.ts';
 import { type JsonBounds, type JsonExcess, jsonExcess } from './json-bounds.ts';
 import { markRequest } from './mark-requests.ts';
 import { readBody } from './read-body.ts';
@@ -13,6 +14,8 @@ export interface JsonBodyRules {
   limitBytes: number;
   /** Counts arriving bytes. @throws when there is no capacity for them */
   grew(request: FastifyRequest, bytes: number): void;
+  /** As in `readBody`. */
+  reading?(request: FastifyRequest, fail: FailBody): void;
   /** Runs `handle` at once, or later for a large body; absent: at once. */
   schedule?(sizeBytes: number, handle: () => void): void;
   /** Whether an empty body counts as none; else it is invalid JSON. */
@@ -41,7 +44,7 @@ const WIDE = /^utf-?(?:16|32)/;
 const BYTE_ORDER_MARK = Buffer.from('\uFEFF');
 
 /** Reads and parses bodies as JSON, the only type accepted. A body that would set a prototype is refused. */
-export function parseJsonBodies(app: FastifyInstance, { limitBytes, grew, schedule, mayBeEmpty, onBody, bounded, refuse }: JsonBodyRules): void {
+export function parseJsonBodies(app: FastifyInstance, { limitBytes, grew, reading, schedule, mayBeEmpty, onBody, bounded, refuse }: JsonBodyRules): void {
   readUntypedBodiesAsJson(app);
   app.addContentTypeParser('application/json', (request, payload: Readable, done) => {
     refuseEncodedBody(request.headers);
@@ -66,7 +69,8 @@ export function parseJsonBodies(app: FastifyInstance, { limitBytes, grew, schedu
       }
       done(refuse?.(value, text) ?? null, value);
     };
-    readBody({ headers: request.headers, payload, limitBytes, grew: (bytes) => grew(request, bytes) }, (error, body) => {
+    const counting = { grew: (bytes: number) => grew(request, bytes), reading: (fail: FailBody) => reading?.(request, fail) };
+    readBody({ headers: request.headers, payload, limitBytes, ...counting }, (error, body) => {
       if (error !== null) return done(error);
       if (schedule === undefined) handle(body);
       else schedule(body.byteLength, () => handle(body));

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import { errorCodes } from 'fastify';
 import { SwitchyardError } from '../errors/switchyard-error.ts';
+import type { FailBody } from './arriving-bodies.ts';
 
 export interface BodyToRead {
   headers: IncomingHttpHeaders;
@@ -9,6 +10,8 @@ export interface BodyToRead {
   limitBytes: number;
   /** Counts arriving bytes. @throws when there is no capacity for them */
   grew(bytes: number): void;
+  /** Called once, before anything is read. @param fail without effect once all is read */
+  reading?(fail: FailBody): void;
 }
 
 /** Called once. */
@@ -17,10 +20,10 @@ type BodyRead = (error: Error | null, body: Buffer) => void;
 const EMPTY = Buffer.alloc(0);
 
 /**
- * Reads a request body. Fails when `grew` throws or the body exceeds its limit; the rest is then read and dropped, so that the client
+ * Reads a request body. Fails when `grew` throws, the body exceeds its limit, or `fail` is called; the rest is then read and dropped, so that the client
  * receives the error response.
  */
-export function readBody({ headers, payload, limitBytes, grew }: BodyToRead, done: BodyRead): void {
+export function readBody({ headers, payload, limitBytes, grew, reading }: BodyToRead, done: BodyRead): void {
   const given = headers['content-length'];
   const announced = given === undefined ? null : Number(given);
   // Set to null at the end: the stream keeps this closure reachable until the response is complete.
@@ -35,6 +38,9 @@ export function readBody({ headers, payload, limitBytes, grew }: BodyToRead, don
     end(tooLarge(limitBytes));
     return;
   }
+  reading?.((error) => {
+    if (pieces !== null) end(error);
+  });
   payload.on('data', (piece: Buffer) => {
     if (pieces === null) return;
     sizeBytes += piece.byteLength;

@@ -5,7 +5,7 @@ import type { Clock } from '#shared/clock.ts';
 import type { Living } from '#shared/config/living.ts';
 import { parseJsonBodies } from '#shared/http-server/json-bodies.ts';
 import type { Queryable } from '#shared/storage/database.ts';
-import type { Admission } from '../admission.ts';
+import { admitRequests, countedByAdmission, type RequestAdmission } from '../admission.ts';
 import type { GatewaySetup } from '../gateway-setup.ts';
 import { neededDatabase } from '../needed-database.ts';
 import { activity } from './activity.ts';
@@ -29,7 +29,8 @@ export interface AccountDeps {
   setup: Living<Pick<GatewaySetup, 'fileKeys' | 'providerNames'>>;
   houseSecret: string;
   bus: Pick<Bus, 'notices'>;
-  admission: Admission;
+  /** Of the routes without a key: another one. */
+  admission: RequestAdmission;
   limits: AccountLimits;
   clock: Clock;
 }
@@ -64,14 +65,14 @@ function databaseOf({ database, limits }: AccountDeps): Queryable {
 
 function asPlugin({ admission, limits }: AccountDeps, routes: readonly (FastifyPluginAsync | FastifyPluginAsyncZod)[]): FastifyPluginAsync {
   return async (app) => {
-    app.addHook('onRequest', (request, reply, done) => {
-      admission.enterRequest(request, reply, limits.bodyBytes);
+    admitRequests(app, admission, limits.bodyBytes);
+    app.addHook('onRequest', (_request, reply, done) => {
       // A new key is shown once, and amounts change.
       reply.header('cache-control', 'no-store');
       done();
     });
     // Without a body there is a field missing, or none is needed.
-    parseJsonBodies(app, { limitBytes: limits.bodyBytes, grew: (request, bytes) => request.admitted?.bodyGrew(bytes), mayBeEmpty: true });
+    parseJsonBodies(app, { limitBytes: limits.bodyBytes, ...countedByAdmission, mayBeEmpty: true });
     for (const route of routes) await app.register(route as FastifyPluginAsync);
   };
 }

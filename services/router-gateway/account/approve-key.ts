@@ -6,6 +6,7 @@ import { readFormBodies } from '#shared/http-server/read-form-bodies.ts';
 import { hashOfSecret, type KeyDirectory, refusalOf } from '#shared/keys/caller-key.ts';
 import { addressTries } from '#shared/rates/address-tries.ts';
 import type { Cache } from '#shared/storage/cache.ts';
+import { countedByAdmission } from '../admission.ts';
 import { approvalPage, codePage } from './approval-page.ts';
 import type { CodeRows } from './code-rows.ts';
 import { approvalForm, approvalQuery } from './code-schemas.ts';
@@ -28,7 +29,7 @@ export function approveKey({ keys, codeRows, cache, clock }: ApproveKeyDeps): Fa
   };
   return async (scope) => {
     const app = scope.withTypeProvider<ZodTypeProvider>();
-    readFormBodies(scope, { limitBytes: accountLimits.bodyBytes });
+    readFormBodies(scope, { limitBytes: accountLimits.bodyBytes, ...countedByAdmission });
 
     app.get('/auth', { schema: { querystring: approvalQuery } }, async ({ query }, reply) => {
       return reply.headers(headersFor(query.callback_url)).send(approvalPage(query, null));

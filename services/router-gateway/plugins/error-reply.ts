@@ -41,12 +41,12 @@ export const routerErrors: ErrorRules = {
   },
 };
 
-const unreadable = (code: 'request.invalid' | 'router.timeout', message = 'The request could not be read as HTTP') =>
+const unreadable = (code: 'request.invalid' | 'request.timeout', message = 'The request could not be read as HTTP') =>
   replyTo(new SwitchyardError(code, message));
 
 export const brokenRequests: BrokenRequests = {
   byCode: {
-    ERR_HTTP_REQUEST_TIMEOUT: unreadable('router.timeout', 'The request was not received in time'),
+    ERR_HTTP_REQUEST_TIMEOUT: unreadable('request.timeout', 'The request was not received in time'),
     [TUNNEL_REQUEST]: unreadable('request.invalid', 'This server opens no tunnels: CONNECT is not supported'),
     HPE_HEADER_OVERFLOW: unreadable('request.invalid', `The headers of the request are larger than ${maxHeaderSize} bytes`),
   },

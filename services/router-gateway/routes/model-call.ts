@@ -20,7 +20,7 @@ import { traceparentOfRequest } from '#shared/telemetry/http-server-spans.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Metrics } from '#shared/telemetry/metrics.ts';
 import { noTracing, type Span, type Tracing } from '#shared/telemetry/tracing.ts';
-import type { Admission } from '../admission.ts';
+import { type Admission, admitRequests, countedByAdmission } from '../admission.ts';
 import { type CallSender, isRefusal, type OutgoingCall } from '../call-sender.ts';
 import type { GatewaySetup } from '../gateway-setup.ts';
 import { GenerationIds } from '../generation-ids.ts';
@@ -86,17 +86,16 @@ export function modelCall({ name, surface, form }: PublicSurface, deps: ModelCal
   const ids = new GenerationIds({ houseSecret, origin: readers.origin });
   const bounds = { ...limits, bodyValues: form.maxValues ?? limits.bodyValues };
   return async (app) => {
-    // Before the body is read, so that refused requests cost no parsing.
-    app.addHook('onRequest', (request, reply, done) => {
+    admitRequests(app, admission, limits.bodyBytes, (request, reply) => {
       // Resumes are exempt: they start no new call.
-      if (lastEventIdOf(request.headers) === null && !(loop.admits() && hasCapacity(bus))) return refuseWork(reply);
-      admission.enterRequest(request, reply, limits.bodyBytes);
-      done();
+      const isAdmitted = lastEventIdOf(request.headers) !== null || (loop.admits() && hasCapacity(bus));
+      if (!isAdmitted) refuseWork(reply);
+      return isAdmitted;
     });
     app.decorateRequest('bodyBytes', null);
     parseJsonBodies(app, {
       limitBytes: limits.bodyBytes,
-      grew: (request, bytes) => request.admitted?.bodyGrew(bytes),
+      ...countedByAdmission,
       mayBeEmpty: false,
       bounded: boundsOf(bounds),
       // A byte order mark may stand before JSON but not inside the call's JSON, which this body becomes a part of.

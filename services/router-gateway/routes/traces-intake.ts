@@ -1,8 +1,9 @@
 import type { Readable } from 'node:stream';
 import type { FastifyPluginAsync, FastifyReply } from 'fastify';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import type { FailBody } from '#shared/http-server/arriving-bodies.ts';
 import { readBody } from '#shared/http-server/read-body.ts';
-import type { Admission } from '../admission.ts';
+import { type Admission, admitRequests, countedByAdmission } from '../admission.ts';
 import type { GatewayLimits } from '../limits.ts';
 import { FORWARDED, type TraceForwarder } from '../trace-forwarder.ts';
 
@@ -28,15 +29,15 @@ export interface TracesIntakeDeps {
  */
 export function tracesIntake({ admission, limits, forwarder }: TracesIntakeDeps): FastifyPluginAsync {
   return async (app) => {
-    app.addHook('onRequest', (request, reply, done) => {
-      admission.enterRequest(request, reply, limits.tracesBytes);
-      done();
-    });
+    admitRequests(app, admission, limits.tracesBytes);
     app.removeAllContentTypeParsers();
     app.addContentTypeParser([PROTOBUF, JSON_TYPE], (request, payload: Readable, done) => {
-      const grew = (bytes: number) => request.admitted?.bodyGrew(bytes);
+      const counting = {
+        grew: (bytes: number) => countedByAdmission.grew(request, bytes),
+        reading: (fail: FailBody) => countedByAdmission.reading(request, fail),
+      };
       // A copy: the slice may retain a larger block while it waits for the collector.
-      readBody({ headers: request.headers, payload, limitBytes: limits.tracesBytes, grew }, (error, body) =>
+      readBody({ headers: request.headers, payload, limitBytes: limits.tracesBytes, ...counting }, (error, body) =>
         error === null ? done(null, Buffer.from(body)) : done(error),
       );
     });

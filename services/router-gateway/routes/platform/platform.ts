@@ -1,9 +1,9 @@
-import type { FastifyPluginAsync, FastifyRequest } from 'fastify';
+import type { FastifyPluginAsync } from 'fastify';
 import { AgentRows } from '#shared/config/agent-rows.ts';
 import { DocumentRows } from '#shared/config/document-rows.ts';
 import { parseJsonBodies } from '#shared/http-server/json-bodies.ts';
 import type { Queryable } from '#shared/storage/database.ts';
-import type { Admission } from '../../admission.ts';
+import { type Admission, admitRequests, countedByAdmission } from '../../admission.ts';
 import { neededDatabase } from '../../needed-database.ts';
 import { boundsOf } from '../../request-bounds.ts';
 import { agents } from './agents.ts';
@@ -22,12 +22,8 @@ export function platform({ database, admission }: PlatformDeps): FastifyPluginAs
   const documentRows = new DocumentRows(neededDatabase(database, 'Documents', retryAfterMs));
   const agentRows = new AgentRows(neededDatabase(database, 'Agents', retryAfterMs));
   return async (app) => {
-    app.addHook('onRequest', (request, reply, done) => {
-      admission.enterRequest(request, reply, bodyBytes);
-      done();
-    });
-    const grew = (request: FastifyRequest, bytes: number) => request.admitted?.bodyGrew(bytes);
-    parseJsonBodies(app, { limitBytes: bodyBytes, grew, mayBeEmpty: false, bounded: boundsOf(platformLimits) });
+    admitRequests(app, admission, bodyBytes);
+    parseJsonBodies(app, { limitBytes: bodyBytes, ...countedByAdmission, mayBeEmpty: false, bounded: boundsOf(platformLimits) });
     await app.register(agents({ agentRows, limits: platformLimits }));
     await app.register(documents({ documentRows, limits: platformLimits }));
   };
