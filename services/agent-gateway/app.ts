@@ -83,7 +83,7 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
   // Of the whole app, so that an unknown address is refused like a known one.
   requireAgentKey(app, key);
   requireReady(app, { gate, bus });
-  boundBodies(app);
+  boundBodies(app, waits);
   acceptJsonOnly(app);
 
   const carriedOf = ({ headers }: FastifyRequest) => carriedIn(headers, config.passesBaggage === true);

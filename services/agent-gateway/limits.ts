@@ -4,8 +4,8 @@ export const limits = {
   bodyBytes: 1_024 * 1_024,
   /** 64 of the largest bodies, partial ones included. Parsed they take several times the memory. */
   bufferedBodyBytes: 64 * 1_024 * 1_024,
-  /** Of signed requests, which need no key: 16 of the largest. */
-  bufferedSignedBytes: 16 * 1_024 * 1_024,
+  /** Of signed requests and of logins, which need no key: 16 of the largest. */
+  bufferedUnkeyedBytes: 16 * 1_024 * 1_024,
   /** Deliveries that wait for a model's verdict, each with its body. */
   openJudgements: 256,
   /** A slow sender holds only a socket. */
@@ -64,6 +64,8 @@ export const limits = {
 } as const;
 
 export const waits = {
+  /** For the body of a request that needs no key, at most 1 MiB. */
+  unkeyedBodyMs: 10_000,
   /** Each login takes at least this long: guessing is slow. */
   loginMs: 250,
   /** Then the processed command is read: the reply may be lost. */

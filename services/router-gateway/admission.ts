@@ -14,8 +14,8 @@ declare module 'fastify' {
 
 /** An admitted call. All but `bodyGrew` are idempotent. */
 export interface AdmittedCall {
-  /** Its body is being read. @param fail ends that with an error */
-  reading(fail: FailBody): void;
+  /** Its body is being read. @param fail ends that with an error @returns called when it has ended */
+  reading(fail: FailBody): (() => void) | undefined;
   /** @throws `service.overloaded` when all bodies together exceed the byte budget */
   bodyGrew(bytes: number): void;
   /** Its body has arrived: from now on it is an open call. @throws `service.overloaded` */
@@ -91,11 +91,12 @@ export class Admission {
     let stopReading = () => {};
     return {
       reading: (fail) => {
-        if (state === 'arriving' && reply !== null) stopReading = this.#arriving.begin(reply, fail);
+        if (state !== 'arriving' || reply === null) return undefined;
+        stopReading = this.#arriving.begin(reply, fail);
+        return stopReading;
       },
       bodyGrew: body.grew,
       arrived: () => {
-        stopReading();
         if (state !== 'arriving') return;
         this.#assertCapacity();
         state = 'open';

@@ -40,10 +40,11 @@ export class PublicAdmission implements RequestAdmission {
           leave();
           fail(error);
         });
+        return stopReading;
       },
       // At most 64 KiB each.
       bodyGrew: () => {},
-      arrived: () => stopReading(),
+      arrived: () => {},
       bodyDone: () => {},
       leave,
     };

@@ -15,7 +15,7 @@ export interface JsonBodyRules {
   /** Counts arriving bytes. @throws when there is no capacity for them */
   grew(request: FastifyRequest, bytes: number): void;
   /** As in `readBody`. */
-  reading?(request: FastifyRequest, fail: FailBody): void;
+  reading?(request: FastifyRequest, fail: FailBody): (() => void) | undefined;
   /** Runs `handle` at once, or later for a large body; absent: at once. */
   schedule?(sizeBytes: number, handle: () => void): void;
   /** Whether an empty body counts as none; else it is invalid JSON. */

@@ -10,8 +10,8 @@ export interface BodyToRead {
   limitBytes: number;
   /** Counts arriving bytes. @throws when there is no capacity for them */
   grew(bytes: number): void;
-  /** Called once, before anything is read. @param fail without effect once all is read */
-  reading?(fail: FailBody): void;
+  /** Called once, before anything is read. @param fail without effect once all is read @returns called when reading has ended, however it did */
+  reading?(fail: FailBody): (() => void) | undefined;
 }
 
 /** Called once. */
@@ -30,21 +30,26 @@ export function readBody({ headers, payload, limitBytes, grew, reading }: BodyTo
   let pieces: Buffer[] | null = [];
   let sizeBytes = 0;
 
+  let endReading: (() => void) | undefined;
+
   const end = (error: Error | null, whole: Buffer = EMPTY) => {
     pieces = null;
+    endReading?.();
     done(error, whole);
   };
   if (announced !== null && announced > limitBytes) {
     end(tooLarge(limitBytes));
     return;
   }
-  reading?.((error) => {
+  endReading = reading?.((error) => {
     if (pieces !== null) end(error);
   });
   payload.on('data', (piece: Buffer) => {
     if (pieces === null) return;
     sizeBytes += piece.byteLength;
     const refused = sizeBytes > limitBytes ? tooLarge(limitBytes) : counted(grew, piece.byteLength);
+    // Counting it may have ended the reading of the body that is oldest: this one.
+    if (pieces === null) return;
     if (refused === null) pieces.push(piece);
     else end(refused);
   });

@@ -7,7 +7,7 @@ export interface FormBodyRules {
   limitBytes: number;
   /** As in `readBody`; absent: they are not counted. */
   grew?(request: FastifyRequest, bytes: number): void;
-  reading?(request: FastifyRequest, fail: FailBody): void;
+  reading?(request: FastifyRequest, fail: FailBody): (() => void) | undefined;
 }
 
 /** Reads the bodies of HTML forms as objects of texts, on the routes of a scope; of a repeated field, the last value. */

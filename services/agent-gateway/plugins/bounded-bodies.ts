@@ -1,39 +1,77 @@
-import { errorCodes, type FastifyInstance } from 'fastify';
+import { errorCodes, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
+import { ArrivingBodies, type FailBody } from '#shared/http-server/arriving-bodies.ts';
 import { BodyBudget, type BodyShare } from '#shared/http-server/body-budget.ts';
 import { bodyIsAnnounced, parseJsonBodies } from '#shared/http-server/json-bodies.ts';
 import type { JsonExcess } from '#shared/http-server/json-bounds.ts';
 import { LargeBodyQueue } from '#shared/http-server/large-body-queue.ts';
 import { pointerAt } from '#shared/json-pointer-at.ts';
 import { MAX_VALUE_DEPTH, nestedTooDeep, nestingViolation } from '#shared/json-schema.ts';
-import { limits } from '../limits.ts';
+import { limits, type Waits } from '../limits.ts';
 import { changedNumber, invalidField } from './error-reply.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Null: the request has no body. */
-    bodyShare: BodyShare | null;
+    countedBody: CountedBody | null;
   }
 }
 
+/** A body in one of the budgets. */
+interface CountedBody {
+  /** @throws `service.overloaded` */
+  grew(bytes: number): void;
+  /** As in `readBody`. */
+  reading(fail: FailBody): (() => void) | undefined;
+}
+
+/** For the readers of bodies. */
+export const countedBody = {
+  grew: (request: FastifyRequest, bytes: number) => request.countedBody?.grew(bytes),
+  reading: (request: FastifyRequest, fail: FailBody) => request.countedBody?.reading(fail),
+};
+
 /**
- * Refuses bodies with 503 while `limits.bufferedBodyBytes` are held, or `bufferedSignedBytes` of signed requests. A body counts until the response closes, since the route holds it parsed. Install it behind
+ * Refuses bodies with 503 while `limits.bufferedBodyBytes` are held, or `bufferedUnkeyedBytes` of requests that need no key. A body counts until the response closes, since the route holds it parsed. Install it behind
  * the checks that need no body.
  */
-export function boundBodies(app: FastifyInstance): void {
+export function boundBodies(app: FastifyInstance, { unkeyedBodyMs }: Pick<Waits, 'unkeyedBodyMs'>): void {
   const refusal = new SwitchyardError('service.overloaded', 'the byte budget of the server for request bodies is used up');
   const keyed = new BodyBudget(limits.bufferedBodyBytes, refusal);
   // Of their own: they are read before it is known whether their signature is right, and must not use up those of callers with the key.
-  const signed = new BodyBudget(limits.bufferedSignedBytes, refusal);
-  app.decorateRequest('bodyShare', null);
-  app.addHook('onRequest', (request, { raw: response }, done) => {
-    if (!bodyIsAnnounced(request.headers)) return done();
-    const budget = request.routeOptions.config.isSigned === true ? signed : keyed;
-    const share = budget.open(Math.min(Number(request.headers['content-length'] ?? 0), limits.bodyBytes));
-    request.bodyShare = share;
+  const unkeyed = new BodyBudget(limits.bufferedUnkeyedBytes, refusal);
+  const arriving = new ArrivingBodies({ ms: unkeyedBodyMs, error: new SwitchyardError('request.timeout', 'the body was not received in time') });
+
+  const bodyWithKey = (share: BodyShare): CountedBody => ({ grew: share.grew, reading: () => undefined });
+  // The one that has been arriving for longest gives way: a delivery takes moments, and clients that keep theirs unfinished would keep all others out.
+  const bodyWithoutKey = (share: BodyShare, reply: FastifyReply): CountedBody => ({
+    grew: (bytes) => {
+      for (;;) {
+        try {
+          return share.grew(bytes);
+        } catch (error) {
+          if (!arriving.failOldest(refusal)) throw error;
+        }
+      }
+    },
+    reading: (fail) =>
+      arriving.begin(reply, (error) => {
+        share.close();
+        fail(error);
+      }),
+  });
+
+  app.decorateRequest('countedBody', null);
+  app.addHook('onRequest', (request, reply, done) => {
+    const { headers, routeOptions } = request;
+    if (!bodyIsAnnounced(headers)) return done();
+    const { isSigned = false, isPublic = false } = routeOptions.config;
+    const hasKey = !isSigned && !isPublic;
+    const share = hasKey ? keyed.open(Math.min(Number(headers['content-length'] ?? 0), limits.bodyBytes)) : unkeyed.open(0);
+    request.countedBody = hasKey ? bodyWithKey(share) : bodyWithoutKey(share, reply);
     // A closed response emits no further `close`.
-    if (response.destroyed) share.close();
-    else response.once('close', share.close);
+    if (reply.raw.destroyed) share.close();
+    else reply.raw.once('close', share.close);
     done();
   });
 }
@@ -43,7 +81,7 @@ export function acceptJsonOnly(app: FastifyInstance): void {
   const largeBodies = new LargeBodyQueue();
   parseJsonBodies(app, {
     limitBytes: limits.bodyBytes,
-    grew: (request, bytes) => request.bodyShare?.grew(bytes),
+    ...countedBody,
     schedule: (sizeBytes, handle) => largeBodies.run(sizeBytes, handle),
     mayBeEmpty: true,
     bounded: { by: { depth: MAX_VALUE_DEPTH, values: Number.POSITIVE_INFINITY }, refusal: tooDeepAt },

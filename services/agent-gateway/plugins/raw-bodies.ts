@@ -1,10 +1,12 @@
 import type { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
+import type { FailBody } from '#shared/http-server/arriving-bodies.ts';
 import { refuseEncodedBody } from '#shared/http-server/json-bodies.ts';
 import { LargeBodyQueue } from '#shared/http-server/large-body-queue.ts';
 import { markRequest } from '#shared/http-server/mark-requests.ts';
 import { readBody } from '#shared/http-server/read-body.ts';
 import { limits } from '../limits.ts';
+import { countedBody } from './bounded-bodies.ts';
 
 const BYTES = 'application/octet-stream';
 
@@ -22,8 +24,8 @@ export function acceptRawBodies(scope: FastifyInstance): void {
   });
   scope.addContentTypeParser(BYTES, (request, payload: Readable, done) => {
     refuseEncodedBody(request.headers);
-    const grew = (bytes: number) => request.bodyShare?.grew(bytes);
-    readBody({ headers: request.headers, payload, limitBytes: limits.bodyBytes, grew }, (error, body) => {
+    const counting = { grew: (bytes: number) => countedBody.grew(request, bytes), reading: (fail: FailBody) => countedBody.reading(request, fail) };
+    readBody({ headers: request.headers, payload, limitBytes: limits.bodyBytes, ...counting }, (error, body) => {
       if (error !== null) return done(error);
       largeBodies.run(body.byteLength, () => {
         markRequest(request);

@@ -7,6 +7,7 @@ import { openTestDatabase } from '#shared/storage/pglite/test-support/open-test-
 import { limits } from '../limits.ts';
 import { bundleWith } from '../test-support/bundle.ts';
 import { type Gateways, gatewaysOf } from '../test-support/gateways.ts';
+import { SIGNATURE_HEADER, signatureOf, WEBHOOK_SECRET } from '../test-support/signed.ts';
 import { BEARER, openTestDeployment, type TestDeployment } from '../test-support/test-deployment.ts';
 
 /** Bytes sent of a larger announced body. */
@@ -26,30 +27,60 @@ afterAll(async () => {
   await deployment.close();
 });
 
-function beginDelivery(url: URL): { socket: Socket; isRefused: boolean } {
+const SECRET = '$' + '{SECRET}';
+const BUNDLE = bundleWith({ id: 'triage', autonomous: { webhook: { secret_env: SECRET, header: SIGNATURE_HEADER, prefix: 'sha256=' } } });
+const JSON_TYPE = 'Content-Type: application/json\r\n';
+const UNVERIFIED = `${SIGNATURE_HEADER}: sha256=00\r\n`;
+
+interface Client {
+  socket: Socket;
+  readonly received: string;
+  readonly isRefused: boolean;
+}
+
+function begin(url: URL, path: string, headers: string, sentBytes = SENT_BYTES): Client {
   const socket = connect(Number(url.port), url.hostname);
-  const client = { socket, isRefused: false };
-  const refused = () => {
+  const client = { socket, received: '', isRefused: false };
+  socket.setEncoding('latin1').on('data', (text: string) => {
+    client.received += text;
     client.isRefused = true;
-  };
-  socket.on('data', refused);
+  });
   socket.on('error', () => {});
-  socket.on('close', refused);
-  socket.write(`POST /webhooks/triage HTTP/1.1\r\nHost: gateway\r\nContent-Length: ${limits.bodyBytes}\r\n\r\n`);
-  socket.write(Buffer.alloc(SENT_BYTES, ' '));
+  socket.on('close', () => {
+    client.isRefused = true;
+  });
+  socket.write(`POST ${path} HTTP/1.1\r\nHost: gateway\r\n${headers}Content-Length: ${limits.bodyBytes}\r\n\r\n`);
+  socket.write(Buffer.alloc(sentBytes, ' '));
   return client;
 }
 
-it('deliveries whose signature is not known yet use up no bytes of callers with the agent’s key', async () => {
-  const webhook = { secret_env: '$' + '{SECRET}', header: 'x-signature' };
-  const gateway = await gateways.start({ bundle: bundleWith({ id: 'triage', autonomous: { webhook } }) });
-  const clients = Array.from({ length: CLIENTS }, () => beginDelivery(new URL(gateway.url)));
-  const mostHeld = Math.floor(limits.bufferedSignedBytes / SENT_BYTES);
+const start = (waits = {}) => gateways.start({ bundle: BUNDLE, waits, secretNow: (reference) => (reference === SECRET ? WEBHOOK_SECRET : null) });
+
+it.each([
+  ['deliveries whose signature is not known yet', '/webhooks/triage', UNVERIFIED],
+  ['logins', '/auth/login', JSON_TYPE],
+])('%s use up no bytes of callers with the agent’s key, and give way to signed deliveries, the oldest first', async (_, path, headers) => {
+  const gateway = await start({ unkeyedBodyMs: 600_000 });
+  const clients = Array.from({ length: CLIENTS }, () => begin(new URL(gateway.url), path, headers));
+  const mostHeld = Math.floor(limits.bufferedUnkeyedBytes / SENT_BYTES);
 
   await expect.poll(() => clients.filter(({ isRefused }) => isRefused).length, { timeout: 60_000 }).toBeGreaterThanOrEqual(CLIENTS - mostHeld);
   expect(clients.filter(({ isRefused }) => !isRefused).length).toBeGreaterThan(mostHeld / 2);
-  const headers = { ...BEARER, 'content-type': 'application/json' };
   const body = JSON.stringify({ metadata: { text: 'x'.repeat(100_000) } });
-  expect((await fetch(`${gateway.url}/sessions`, { method: 'POST', headers, body })).status).toBe(201);
+  expect((await fetch(`${gateway.url}/sessions`, { method: 'POST', headers: { ...BEARER, 'content-type': 'application/json' }, body })).status).toBe(201);
+  const large = JSON.stringify({ path, claim: 'x'.repeat(limits.bodyBytes - 100) });
+  const signed = { [SIGNATURE_HEADER]: `sha256=${signatureOf(large)}` };
+  expect((await fetch(`${gateway.url}/webhooks/triage`, { method: 'POST', headers: signed, body: large })).status).toBe(202);
   for (const { socket } of clients) socket.destroy();
 }, 120_000);
+
+it.each([
+  ['without a signature is refused before its body is read', {}, '', /^HTTP\/1\.1 401 /],
+  ['has little time for its body', { unkeyedBodyMs: 1 }, UNVERIFIED, /^HTTP\/1\.1 408 [\s\S]*"code":"timeout"/],
+])('a delivery %s', async (_, waits, headers, answer) => {
+  const gateway = await start(waits);
+  const client = begin(new URL(gateway.url), '/webhooks/triage', headers, 1);
+
+  await expect.poll(() => client.received, { timeout: 60_000 }).toMatch(answer);
+  client.socket.destroy();
+});

@@ -11,6 +11,7 @@ import { addressTries } from '#shared/rates/address-tries.ts';
 import type { Cache } from '#shared/storage/cache.ts';
 import { limits, type Waits } from '../limits.ts';
 import { type AgentKey, refuseOtherOrigins } from '../plugins/agent-auth.ts';
+import { countedBody } from '../plugins/bounded-bodies.ts';
 import { replyTo } from '../plugins/error-reply.ts';
 import { clearedCookie, loginCookie } from '../plugins/login-cookie.ts';
 
@@ -48,7 +49,7 @@ export function login({ key, cache, clock, waits }: LoginDeps): FastifyPluginAsy
   const sendPage = styledForm(PAGE);
   const sendForm = (reply: FastifyReply, next: string, problem: string | null) => sendPage(reply, { title: 'Log in', body: formOf(next, problem) });
   return async (scope) => {
-    readFormBodies(scope, { limitBytes: limits.loginBytes });
+    readFormBodies(scope, { limitBytes: limits.loginBytes, ...countedBody });
     scope.addHook('onRequest', async (request, reply) => {
       reply.header('cache-control', 'no-store');
       refuseOtherOrigins(request);

@@ -95,7 +95,7 @@ describe('refusals of a delivery', () => {
     const large = `{"claim":"${'x'.repeat(1_024 * 1_024 - 12)}"}`;
     expect(Buffer.byteLength(large)).toBe(1_024 * 1_024);
 
-    expect((await deliver(app(), 'triage', `${large} `, {})).statusCode).toBe(413);
+    expect((await deliver(app(), 'triage', `${large} `, { [SIGNATURE_HEADER]: 'x' })).statusCode).toBe(413);
     expect((await deliver(app(), 'triage', large)).statusCode).toBe(202);
   });
 

@@ -11,7 +11,7 @@ import type { RunRows } from '../run-rows.ts';
 import type { FanOut } from '../webhooks/fan-out.ts';
 import type { InboundWebhook } from '../webhooks/inbound-webhooks.ts';
 import { objectReader } from '../webhooks/read-object.ts';
-import { isSigned } from '../webhooks/signature.ts';
+import { hasSignature, isSigned } from '../webhooks/signature.ts';
 
 export interface WebhookDeps {
   webhooks: ReadonlyMap<string, InboundWebhook>;
@@ -25,7 +25,7 @@ export interface WebhookDeps {
 /**
  * POST /webhooks/:name, signed instead of under the agent's key. The body becomes the input of runs without a callback. Of a routine's own webhook: 202 with
  * the run, and 200 with it when the same body comes again. Of one of the manifest: 200 with the routines that the body is for and their runs. Order of refusals:
- * unknown name (404), size and encoding (413, 415), signature (401), no JSON object (400), no verdict on a routine's conditions (502).
+ * unknown name (404), no signature (401), size and encoding (413, 415), wrong signature (401), no JSON object (400), no verdict on a routine's conditions (502).
  */
 export function webhook({ webhooks, secretNow, runRows, acceptance, fanOut }: WebhookDeps): FastifyPluginAsync {
   const params = z.object({ name: z.string() });
@@ -42,13 +42,14 @@ export function webhook({ webhooks, secretNow, runRows, acceptance, fanOut }: We
       config: { isSigned: true, appendsCommand: true },
       // Before the body is read: an unknown name takes precedence.
       onRequest: async (request: FastifyRequest) => {
-        webhookOf(request);
+        const { signature } = webhookOf(request);
+        if (!hasSignature(request.raw.rawHeaders, signature)) throw unsigned();
       },
     };
     app.post('/webhooks/:name', options, async (request, reply) => {
       const { name, secretRef, signature, target } = webhookOf(request);
       const body = bytesOf(request);
-      if (!isSigned(body, request.raw.rawHeaders, signature, await secretNow(secretRef))) throw new SwitchyardError('webhook.unsigned', 'unauthorized');
+      if (!isSigned(body, request.raw.rawHeaders, signature, await secretNow(secretRef))) throw unsigned();
       const input = await objectIn(request, body);
       const { traceparent: parent } = traceContextOf(contextOfRequest(request));
       const idempotencyKey = `wh:${name}:${createHash('sha256').update(body).digest('hex')}`;
@@ -60,6 +61,10 @@ export function webhook({ webhooks, secretNow, runRows, acceptance, fanOut }: We
       return run === null ? reply.code(200).send(await runRows.winnerOf(routine.id, idempotencyKey)) : reply.code(202).send(run);
     });
   };
+}
+
+function unsigned(): SwitchyardError {
+  return new SwitchyardError('webhook.unsigned', 'unauthorized');
 }
 
 const NO_BYTES = Buffer.alloc(0);

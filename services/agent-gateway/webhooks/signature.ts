@@ -26,6 +26,11 @@ export function isSigned(body: Uint8Array, rawHeaders: readonly string[], { head
   return isEqual && hasLength && secret !== null;
 }
 
+/** Whether the header is there once: without it the body need not be read. */
+export function hasSignature(rawHeaders: readonly string[], { header }: SignatureRule): boolean {
+  return onlyValueOf(header, rawHeaders) !== null;
+}
+
 /** Null: it is missing, or repeated. */
 function onlyValueOf(header: string, rawHeaders: readonly string[]): string | null {
   const name = header.toLowerCase();
