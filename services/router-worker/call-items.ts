@@ -237,12 +237,12 @@ async function settleCall(
   // The terminal frame was published just now: while disconnected it is held, or lost.
   const isReachable = bus.isReady();
   const { cause } = running;
-  /** As metrics and spans name it. */
+  /** As metrics name it. */
   const label = cause === 'lease-lost' ? 'abandoned' : cause;
   countCall({ call, result, label, attempts, servedBy: record.servedBy, bill: record.bill }, deps.catalogue, metrics);
   // Another worker may publish and report by now.
   if (cause === 'lease-lost') throw running.ended.reason;
-  running.span?.end(result.type === 'completed' ? null : (label ?? result.failure.code));
+  running.span?.end(result.type === 'completed' ? null : result.failure.code);
   if (call.reply === null && !isReachable && cause === null) {
     // The redelivery reads the stored frames and ends the call: not before those that are held can be there.
     await pauseFor(FRAMES_HELD_MS, running.leaseLost); // no fail point: waits

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import type { Bus } from '#bus/bus.ts';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import type { RouterCall } from '#bus/messages/router.ts';
+import { addresses, subjectOf } from '#bus/subjects.ts';
 import { itemSpan } from '#services/work/item-span.ts';
 import { systemClock } from '#shared/clock.ts';
 import { routerConfig } from '#shared/config/router-config.ts';
@@ -34,6 +35,7 @@ const config = routerConfig.parse({
         { provider: 'local', upstream_model: 'spare' },
       ],
     },
+    { id: 'scripted/spare', endpoints: [{ provider: 'local', upstream_model: 'spare' }] },
     { id: 'scripted/unreachable', endpoints: [{ provider: 'broken', upstream_model: 'only' }] },
   ],
   keys: [{ id: 'k', key: '${KEY}' }],
@@ -102,6 +104,22 @@ describe('the spans of a call', () => {
     // Of an answer that readers get as a whole there are no deltas.
     expect(chat?.attributes?.['switchyard.deltas']).toBeUndefined();
     expect(JSON.stringify(spans)).not.toMatch(/Hello|secret-path|hush/);
+  });
+
+  it('have one code where the caller cancels the call: its own span and that of the try', async () => {
+    const text = '!slow 5 !repeat 100000 a b c';
+    const request = { model: 'scripted/spare', messages: [{ role: 'user' as const, content: text }] };
+    const call = callOf(text, { request, want: 'frames' });
+    const frames = bus.tokens.subscribe(subjectOf(addresses.tokens, call.origin, call.callId), () => {
+      bus.notices.publish(subjectOf(addresses.control, call.callId), '{"abort":true}');
+    });
+    const spans = await spansOf(call);
+    await frames.stop();
+
+    expect(spans.map(({ name, errorType }) => [name, errorType])).toEqual([
+      ['upstream local', 'router.cancelled'],
+      ['chat scripted/spare', 'router.cancelled'],
+    ]);
   });
 
   it('name how the caller groups and describes a request, within bounds', () => {
