@@ -106,6 +106,16 @@ describe('the spans of a call', () => {
     expect(JSON.stringify(spans)).not.toMatch(/Hello|secret-path|hush/);
   });
 
+  it.each([
+    ['of the request', { max_tokens: 5 }, 100, 5],
+    ['of the call, where the request has none', {}, 100, 100],
+    ['of none', {}, null, undefined],
+  ])('name the ceiling of tokens %s', (_, field, maxTokens, named) => {
+    const request = { messages: [{ role: 'user' as const, content: 'x' }], ...field };
+
+    expect(callTrace(callOf('', { request, maxTokens }), FIRST, 'off').attributes['gen_ai.request.max_tokens']).toBe(named);
+  });
+
   it('have one code where the caller cancels the call: its own span and that of the try', async () => {
     const text = '!slow 5 !repeat 100000 a b c';
     const request = { model: 'scripted/spare', messages: [{ role: 'user' as const, content: text }] };

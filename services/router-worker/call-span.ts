@@ -18,7 +18,7 @@ export function upstreamsOf(providers: ConfiguredProviders): Upstreams {
 
 /** `chat {model}` or `embeddings {model}`, the span of one delivery. */
 export function callTrace(
-  { callId, request, embedding, reply, step, createdAtMs }: RouterCall,
+  { callId, request, maxTokens, embedding, reply, step, createdAtMs }: RouterCall,
   { delivery, nowMs }: { delivery: number; nowMs: number },
   content: ContentCapture,
 ): ItemTrace {
@@ -32,7 +32,7 @@ export function callTrace(
       [genAi.operation]: operation,
       [genAi.requestModel]: requestedModel,
       [genAi.requestTemperature]: request.temperature ?? undefined,
-      [genAi.requestMaxTokens]: request.max_completion_tokens ?? request.max_tokens ?? undefined,
+      [genAi.requestMaxTokens]: request.max_completion_tokens ?? request.max_tokens ?? maxTokens ?? undefined,
       [genAi.requestStream]: request.stream === true || undefined,
       [genAi.outputType]: outputTypeOf(request),
       [genAi.conversation]: reply?.sessionId,
