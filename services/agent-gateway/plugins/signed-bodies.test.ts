@@ -59,20 +59,24 @@ const start = (waits = {}) => gateways.start({ bundle: BUNDLE, waits, secretNow:
 it.each([
   ['deliveries whose signature is not known yet', '/webhooks/triage', UNVERIFIED],
   ['logins', '/auth/login', JSON_TYPE],
-])('%s use up no bytes of callers with the agent’s key, and give way to signed deliveries, the oldest first', async (_, path, headers) => {
-  const gateway = await start({ unkeyedBodyMs: 600_000 });
-  const clients = Array.from({ length: CLIENTS }, () => begin(new URL(gateway.url), path, headers));
-  const mostHeld = Math.floor(limits.bufferedUnkeyedBytes / SENT_BYTES);
+])(
+  '%s use up no bytes of callers with the agent’s key, and give way to signed deliveries, the oldest first',
+  async (_, path, headers) => {
+    const gateway = await start({ unkeyedBodyMs: 600_000 });
+    const clients = Array.from({ length: CLIENTS }, () => begin(new URL(gateway.url), path, headers));
+    const mostHeld = Math.floor(limits.bufferedUnkeyedBytes / SENT_BYTES);
 
-  await expect.poll(() => clients.filter(({ isRefused }) => isRefused).length, { timeout: 60_000 }).toBeGreaterThanOrEqual(CLIENTS - mostHeld);
-  expect(clients.filter(({ isRefused }) => !isRefused).length).toBeGreaterThan(mostHeld / 2);
-  const body = JSON.stringify({ metadata: { text: 'x'.repeat(100_000) } });
-  expect((await fetch(`${gateway.url}/sessions`, { method: 'POST', headers: { ...BEARER, 'content-type': 'application/json' }, body })).status).toBe(201);
-  const large = JSON.stringify({ path, claim: 'x'.repeat(limits.bodyBytes - 100) });
-  const signed = { [SIGNATURE_HEADER]: `sha256=${signatureOf(large)}` };
-  expect((await fetch(`${gateway.url}/webhooks/triage`, { method: 'POST', headers: signed, body: large })).status).toBe(202);
-  for (const { socket } of clients) socket.destroy();
-}, 120_000);
+    await expect.poll(() => clients.filter(({ isRefused }) => isRefused).length, { timeout: 60_000 }).toBeGreaterThanOrEqual(CLIENTS - mostHeld);
+    expect(clients.filter(({ isRefused }) => !isRefused).length).toBeGreaterThan(mostHeld / 2);
+    const body = JSON.stringify({ metadata: { text: 'x'.repeat(100_000) } });
+    expect((await fetch(`${gateway.url}/sessions`, { method: 'POST', headers: { ...BEARER, 'content-type': 'application/json' }, body })).status).toBe(201);
+    const large = JSON.stringify({ path, claim: 'x'.repeat(limits.bodyBytes - 100) });
+    const signed = { [SIGNATURE_HEADER]: `sha256=${signatureOf(large)}` };
+    expect((await fetch(`${gateway.url}/webhooks/triage`, { method: 'POST', headers: signed, body: large })).status).toBe(202);
+    for (const { socket } of clients) socket.destroy();
+  },
+  120_000,
+);
 
 it.each([
   ['without a signature is refused before its body is read', {}, '', /^HTTP\/1\.1 401 /],
