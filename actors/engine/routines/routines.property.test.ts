@@ -83,7 +83,11 @@ type Turn = typeof turns extends fc.Arbitrary<(infer One)[]> ? One : never;
 /** A turn with the answers that could be read; an answer that never can be leaves the routine as it was. */
 function pathAfter(model: RoutineModel, path: RoutinePath, { activated, ran, displaced, replies }: Turn): RoutinePath {
   const { id } = model.routine;
-  const passes = [[], ...ran].map((tools) => ({ ...nothingSince, activated: new Set(activated ? [id] : []), ranTools: new Set(tools.map((tool) => `s:${tool}`)) }));
+  const passes = [[], ...ran].map((tools) => ({
+    ...nothingSince,
+    activated: new Set(activated ? [id] : []),
+    ranTools: new Set(tools.map((tool) => `s:${tool}`)),
+  }));
   const answers = new Map<string, RoutineAnswer>();
   let used = 0;
   for (;;) {
