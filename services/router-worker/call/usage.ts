@@ -103,7 +103,7 @@ function isChargedBroken(answer: Answer, end: 'failed' | 'aborted'): boolean {
 }
 
 /** What the upstream has counted of an answer. */
-export function statedIn({ usage, usageSoFar }: Answer): Partial<ProviderUsage> {
+function statedIn({ usage, usageSoFar }: Answer): Partial<ProviderUsage> {
   return usage ?? usageSoFar?.() ?? {};
 }
 
