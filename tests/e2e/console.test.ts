@@ -123,7 +123,7 @@ describe('the console of the agent', () => {
     expect(await found.allInnerTexts()).toEqual([expect.stringContaining('offset 0')]);
     expect(await page.getByLabel('Events', { exact: true }).getByText('unavailable', { exact: true }).count()).toBe(1);
 
-    await page.route(/\/turns\/[0-9a-f]{32}$/, async (route) => {
+    await page.route(/\/turns\/[0-9a-f]{32}\?begin_offset=\d+$/, async (route) => {
       const record = await (await route.fetch()).json();
       await route.fulfill({ json: { ...record, moderation: [{ ...record.moderation[0], status: 'flagged', flagged: true, tags: ['violence', HOSTILE] }] } });
     });
