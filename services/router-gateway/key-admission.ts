@@ -64,14 +64,15 @@ export async function allowCall(call: NewCall, key: CallerKey, deps: KeyAdmissio
   const worstCase = (ceiling: number | null) => worstCaseOf({ ...asked, maxTokens: ceiling });
   // A limit that the request states is its client's to lower.
   const isBounded = typeof (request.max_completion_tokens ?? request.max_tokens) === 'number';
-  const { amountNano, tokens, maxTokens } = isBounded ? worstCase(null) : withinTokens(null, key.rates, worstCase);
-  const isLowered = maxTokens !== null && maxTokens < config.default_completion_tokens;
+  const worst = worstCase(null);
+  const allowed = isBounded ? worst : withinTokens(worst, key.rates, worstCase);
+  const { amountNano, tokens, maxTokens } = allowed;
   // no fail point, because what it counts of a call that is not sent ends with its minute
   const rated = isRated(key.rates) ? await rates.admit(key, { callId, tokens }) : null;
   const counted = rated?.isShared === true && key.rates.tokensPerMinute !== null ? { countedTokens: tokens } : {};
   if (limitNano === null)
     return {
-      fields: { ...counted, maxTokens: isLowered ? maxTokens : null },
+      fields: { ...counted, maxTokens: allowed === worst ? null : maxTokens },
       release: () => rated?.release(),
       end: () => rated?.end(),
       leave: () => rated?.leave(),

@@ -57,7 +57,8 @@ export async function callUnderKey(call: RouterCall, hash: string, running: Runn
   if (key === null || (key.limitNano === null && !isRated(key.rates))) return { call: named, refusal: null, rated: null };
   let rated: RatedCall | null = null;
   try {
-    const { amountNano, tokens, maxTokens } = withinTokens(call.maxTokens, key.rates, (most) => worstCase(named, most, deps));
+    const worst = worstCase(named, call.maxTokens, deps);
+    const { amountNano, tokens, maxTokens } = withinTokens(worst, key.rates, (ceiling) => worstCase(named, ceiling, deps));
     if (isRated(key.rates)) rated = await deps.rates.admit(call, key, tokens, running.signal, deps.log);
     const { limitNano } = key;
     if (limitNano !== null) await reserve(call, { ...key, limitNano }, amountNano, running.signal, deps);

@@ -121,7 +121,7 @@ describe('the console of the agent', () => {
     const found = turn.locator('h4', { hasText: 'Moderation' }).locator('+ ul').getByRole('listitem');
     await found.getByText('unavailable', { exact: true }).waitFor();
     expect(await found.allInnerTexts()).toEqual([expect.stringContaining('offset 0')]);
-    expect(await page.getByLabel('Events', { exact: true }).getByText('unavailable', { exact: true }).count()).toBe(1);
+    await page.getByLabel('Events', { exact: true }).getByText('unavailable', { exact: true }).waitFor();
 
     await page.route(/\/turns\/[0-9a-f]{32}\?begin_offset=\d+$/, async (route) => {
       const record = await (await route.fetch()).json();

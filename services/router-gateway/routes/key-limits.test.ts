@@ -32,9 +32,9 @@ const gateway = useGateway(async () => {
 });
 
 /** The file's first key with other fields. `acme/large` costs a cent per call, and at most 1,000 tokens at 2.50 per million. */
-function configWith(key: object): RouterConfig {
+function configWith(key: object, maxCompletionTokens = 1_000): RouterConfig {
   const prices = { prompt: '0.15', completion: '2.50', request: '0.01' };
-  const endpoint = { provider: 'scripted', upstream_model: 'large', prices, max_completion_tokens: 1_000 };
+  const endpoint = { provider: 'scripted', upstream_model: 'large', prices, max_completion_tokens: maxCompletionTokens };
   return routerConfig.parse({ ...testConfig, models: [{ id: 'acme/large', endpoints: [endpoint] }], keys: [{ id: 'one', key: '${KEY_ONE}', ...key }] });
 }
 const reopen = (key: object, more: Parameters<typeof gateway.reopen>[0] = {}) => gateway.reopen({ config: configWith(key), database, cache, ...more });
@@ -219,6 +219,13 @@ describe('a key with rate limits', () => {
     const refused = await gateway.post(large);
     expect([refused.statusCode, refused.headers['x-should-retry']]).toEqual([429, undefined]);
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+  });
+
+  it('sends the ceiling also where it is above the default, since a budget of reasoning comes on top of that', async () => {
+    await reopen({ limits: { tokens_per_minute: 5_000 } }, { config: configWith({ limits: { tokens_per_minute: 5_000 } }, 40_000) });
+    const answered = gateway.post({ ...large, reasoning: { max_tokens: 16_000 } });
+    expect(await gateway.answerNext()).toMatchObject({ countedTokens: 5_000, maxTokens: 4_998 });
+    await answered;
   });
 
   it('sends no ceiling where the default is within the tokens per minute', async () => {
