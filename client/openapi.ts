@@ -1047,7 +1047,7 @@ export interface paths {
                 };
             };
         };
-        /** Deletes the events from an offset on, which must be at the first event of a trace and split no other trace; force=true cancels a turn in progress */
+        /** Deletes the events from an offset on, which must be at the first event of a turn and split no other turn; force=true cancels a turn in progress */
         delete: {
             parameters: {
                 query: {

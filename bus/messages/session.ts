@@ -110,7 +110,7 @@ const patchEvent = z.object({
 const deleteEvents = z.object({
   ...header,
   type: z.literal('events.delete'),
-  /** The first event at or above it must be the first of its trace. */
+  /** The first event at or above it must be the first of its turn. */
   minOffset: z.number(),
   /** Cancels a turn in progress; false: refused during one. */
   force: z.boolean(),

@@ -46,11 +46,13 @@ it('knows that any refusal is of an earlier request when the log has dropped the
   expect(await replyOf(repeat, { early: [refusedAt(2), accepted] })).toEqual(accepted);
 });
 
-it('is in doubt only when a refusal’s position is as late as its own and its time is not', () => {
+it('is in doubt only when a refusal’s position is later than its own and its time is not', () => {
   const copy = new AwaitedCopy(SENT_AT_MS);
   copy.stored(own);
   copy.accept(refusedAt(9, 0));
   expect(copy.isDoubtful).toBe(false);
-  copy.accept(refusedAt(10, 0));
+  expect(copy.accept(refusedAt(10, 0)), 'its own, by a broker whose clock is behind').toEqual(refusedAt(10, 0));
+  expect(copy.isDoubtful).toBe(false);
+  copy.accept(refusedAt(11, 0));
   expect(copy.isDoubtful).toBe(true);
 });

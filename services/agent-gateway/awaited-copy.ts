@@ -69,7 +69,8 @@ export class AwaitedCopy {
   }
 
   #isBefore({ sequence, storedAtMs }: CommandRefusal, own: number): boolean {
-    if (sequence === undefined) return false;
+    // Its own, whatever the clocks say.
+    if (sequence === undefined || sequence === own) return false;
     if (sequence < own) return true;
     const isOfEarlierLog = storedAtMs !== undefined && storedAtMs < this.#sentAtMs - MAX_SKEW_MS;
     this.#isDoubtful ||= isOfEarlierLog;

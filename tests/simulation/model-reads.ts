@@ -6,6 +6,7 @@ import type { RunStore, StoredRun } from '../../actors/store/port/run-store.ts';
 import type { SessionStore, StoredSession } from '../../actors/store/port/session-store.ts';
 import type { TimerStore } from '../../actors/store/port/timer-store.ts';
 import type { TurnStore } from '../../actors/store/port/turn-store.ts';
+import { cutOf } from '../../actors/test-support/cut-of.ts';
 import type { StepMessage } from '../../actors/tool-loop/types.ts';
 import type { ConversationEvent } from '../../shared/contracts/agent/conversation-event.ts';
 import type { ModelTables, Row } from './model-rows.ts';
@@ -27,12 +28,10 @@ export function sessionsOf(tables: ModelTables): Executed<SessionStore> {
     },
 
     cut(sessionId, minOffset) {
-      const live = liveIn(tables, sessionId);
-      const row = live.find(({ off }) => (off as number) >= minOffset);
-      if (row === undefined) return null;
-      const kept = new Set(live.filter(({ off }) => (off as number) < minOffset).map(({ trace_id: trace }) => trace));
-      const split = live.find(({ off, trace_id: trace }) => (off as number) >= minOffset && kept.has(trace));
-      return { offset: row['off'] as number, splitAt: split === undefined ? null : (split['off'] as number) };
+      return cutOf(
+        liveIn(tables, sessionId).map((row) => jsonOf(row['body']) as ConversationEvent),
+        minOffset,
+      );
     },
 
     messages: (sessionId, upToOffset, limit) =>

@@ -25,7 +25,7 @@ export function deletedEvents(
 ): EventOf<'events.delete'> {
   if (cut === null) return { type, range: null, force, refusal: null };
   if (cut.splitAt !== null) {
-    const message = `min_offset is not valid: the event at ${cut.splitAt} is not the first of its trace`;
+    const message = `min_offset is not valid: the event at ${cut.splitAt} is not the first of its turn`;
     return { type, range: null, force, refusal: { code: 'request.invalid', message } };
   }
   return { type, range: { from: cut.offset, to: head }, force, refusal: null };

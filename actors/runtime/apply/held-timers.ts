@@ -34,7 +34,6 @@ export class HeldTimers {
   #untilSequence: number | null = null;
   /** Of another log another command is the last. */
   #logs = 0;
-  #deliveredAtMs = 0;
   #silence: NodeJS.Timeout | null = null;
 
   constructor(options: HeldTimersOptions) {
@@ -46,13 +45,12 @@ export class HeldTimers {
   begin(log: CommandLog, logEnd: number): void {
     this.#log = log;
     this.#logEnd = logEnd;
-    this.#deliveredAtMs = performance.now();
     if (this.#timers.length > 0) this.#waitFor(log);
   }
 
   /** @returns false: the timer need not wait */
   hold(timer: DueTimer): boolean {
-    if (this.#log !== null && this.#silence === null && this.#isUpToDate()) this.end();
+    if (this.#log !== null && this.#reached >= this.#logEnd) this.end();
     if (this.#isOver.signal.aborted) return false;
     this.#timers.push(timer);
     if (this.#log !== null) this.#waitFor(this.#log);
@@ -68,7 +66,6 @@ export class HeldTimers {
   delivered(sequence: number): void {
     if (this.#isOver.signal.aborted) return;
     this.#reached = sequence;
-    this.#deliveredAtMs = performance.now();
     if (this.#silence !== null) this.#waitForSilence();
     this.#releaseIfReached();
   }
@@ -88,11 +85,6 @@ export class HeldTimers {
     this.#timers = [];
     if (this.#silence !== null) clearTimeout(this.#silence);
     this.#silence = null;
-  }
-
-  #isUpToDate(): boolean {
-    if (this.#reached >= this.#logEnd) return true;
-    return performance.now() - this.#deliveredAtMs >= SILENT_MS && !this.#options.isReaderWaiting();
   }
 
   #waitFor(log: CommandLog): void {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { ConversationEvent } from '#shared/contracts/agent/conversation-event.ts';
 import { encodeSnapshot } from '../../kinds/snapshots.ts';
 import { AT_MS, append, commit, deliveryOf, messageAt, planOf, process, sessionOf, stage, statusAt, write } from './plans.ts';
 import { acquire, nextPartition, type UnderTest, unique } from './store-under-test.ts';
@@ -106,6 +107,23 @@ export function sessionCases(underTest: UnderTest): void {
         { offset: 2, splitAt: 2 },
         { offset: 3, splitAt: null },
         { offset: 4, splitAt: 4 },
+      ]);
+    });
+
+    it('are not cut between a turn and its message, which has waited in the turn before', async () => {
+      const [id, claim] = [unique('ses'), await acquire(underTest(), nextPartition())];
+      const plan = planOf(claim);
+      const message = (offset: number) => ({ ...messageAt(offset), trace_id: 't0' });
+      const ready = (offset: number) => ({ ...statusAt(offset), trace_id: 't0' });
+      const acknowledged = (offset: number) => ({ ...ready(offset), status: 'acknowledged' }) as ConversationEvent;
+      for (const event of [message(0), acknowledged(1), message(2), ready(3), acknowledged(4), ready(5), message(6), acknowledged(7), ready(8)])
+        append(plan, claim, id, event);
+      await commit(underTest(), plan);
+      const { sessions } = underTest().store;
+      expect(await Promise.all([2, 4, 6].map((offset) => sessions.cut(id, offset)))).toEqual([
+        { offset: 2, splitAt: 2 },
+        { offset: 4, splitAt: 4 },
+        { offset: 6, splitAt: null },
       ]);
     });
 

@@ -56,7 +56,7 @@ const EVENT: NamedStatement = {
 
 /**
  * Reads the session's events once, by the primary key: no index has traces, and deletions are rare. Turns whose messages came in one trace of a caller are told
- * apart by the `ready` that ends each.
+ * apart by the `ready` that ends each, unless the next one begins right behind it: its message stands in the turn before, where it has waited.
  */
 const CUT: NamedStatement = {
   name: 'load-cut',
@@ -64,9 +64,14 @@ const CUT: NamedStatement = {
       min(off) filter (where off >= $2::bigint and turn_begins_at < $2::bigint) as split_at
     from (
       select off, min(off) over (partition by trace_id, turns_before) as turn_begins_at from (
-        select off, trace_id, count(*) filter (where kind = 'status' and source = 'ai_agent' and body ->> 'status' = 'ready')
+        select off, trace_id, count(*) filter (where status = 'ready' and next_status is distinct from 'acknowledged')
             over (partition by trace_id order by off rows between unbounded preceding and 1 preceding) as turns_before
-          from events where session_id = $1 and deleted_at is null
+          from (
+            select off, trace_id, status, lead(status) over (partition by trace_id order by off) as next_status from (
+              select off, trace_id, case when kind = 'status' and source = 'ai_agent' then body ->> 'status' end as status
+                from events where session_id = $1 and deleted_at is null
+            ) as read
+          ) as marked
       ) as counted
     ) as found`,
 };

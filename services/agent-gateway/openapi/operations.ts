@@ -139,8 +139,7 @@ export const operations: Readonly<Record<string, Operation>> = {
     refusals: [...invalid, 404],
   },
   'DELETE /sessions/{session_id}/events': {
-    summary:
-      'Deletes the events from an offset on, which must be at the first event of a trace and split no other trace; force=true cancels a turn in progress',
+    summary: 'Deletes the events from an offset on, which must be at the first event of a turn and split no other turn; force=true cancels a turn in progress',
     access: 'key',
     headers: idempotencyHeader,
     answers: { 204: null },

@@ -167,7 +167,7 @@ export class OwnerDouble {
       ]);
       const first = rows.find(({ off }) => off >= command.minOffset);
       if (rows.some(({ off, trace_id: trace }) => first !== undefined && off < first.off && trace === first.trace_id))
-        return { ok: false, code: 'request.invalid', message: 'not the first of its trace' };
+        return { ok: false, code: 'request.invalid', message: 'not the first of its turn' };
       await this.#database.query(`update events set deleted_at = now() where ${live} and off >= $2`, [sessionId, command.minOffset]);
       await this.#noteChange(sessionId);
       return { ok: true, value: {} };

@@ -39,6 +39,14 @@ it('messages of a cancelled turn belong to the next one', () => {
   expect(groups(...log)).toEqual([{ range: [0, 5, 7], posts: ['a', 'b'] }]);
 });
 
+it('turns whose messages came in one trace are told apart', () => {
+  const first = ['customer a', 'acknowledged 1', 'cancelled 1', 'ready 1', 'customer b', 'acknowledged 1', 'reply 1', 'ready 1'];
+  expect(groups(...first, 'customer c', 'acknowledged 1', 'reply 1', 'ready 1')).toEqual([
+    { range: [0, 5, 7], posts: ['a', 'b'] },
+    { range: [8, 9, 11], posts: ['c'] },
+  ]);
+});
+
 it('what the agent said before is no message, and a colleague’s begins no turn', () => {
   expect(groups('reply 0', 'human_agent wait', 'customer a', 'acknowledged 1', 'ready 1')).toEqual([{ range: [1, 3, 4], posts: ['wait (quiet)', 'a'] }]);
 });

@@ -23,9 +23,12 @@ export function recordedGroups(log: readonly ConversationEvent[]): RecordedGroup
   for (const event of log) {
     events.push(event);
     if (!isStatus(event, 'ready')) continue;
-    const begin = events.find((one) => isStatus(one, 'acknowledged') && one.trace_id === event.trace_id);
+    // Messages that came in one trace of a caller begin turns with its id. Turns do not overlap.
+    const ofTrace = events.filter((one) => one.trace_id === event.trace_id);
+    const beginning = ofTrace.findLastIndex((one) => isStatus(one, 'acknowledged'));
+    const begin = ofTrace[beginning];
     // Of a run, which no message begins; or of a turn that another message has ended.
-    if (begin === undefined || events.some((one) => isStatus(one, 'cancelled') && one.trace_id === event.trace_id)) continue;
+    if (begin === undefined || ofTrace.slice(beginning).some((one) => isStatus(one, 'cancelled'))) continue;
     groups.push(groupOf(events, begin.offset, event.offset));
     events = [];
   }

@@ -19,7 +19,7 @@ export const patchEventRequest = z
 
 /** Query of DELETE /sessions/{id}/events; unknown fields are ignored. */
 export const deleteEventsQuery = z.object({
-  /** The first event at or above it must be the first of its trace. */
+  /** The first event at or above it must be the first of its turn. */
   min_offset: wholeNumber,
   /** Cancels a turn in progress. */
   force: z.stringbool().default(false),
