@@ -12,9 +12,14 @@ interface ModeChange {
 /** No turn begins in manual mode, whatever it has waited for: each `acknowledged` of a turn stands where the session is in auto mode. */
 export function checkModes({ watch, model, counts }: Simulation, logs: ReadonlyMap<string, readonly ConversationEvent[]>): void {
   const changes = new Map<string, ModeChange[]>();
+  const applied = new Set<string>();
   for (const { command } of watch.history) {
     if (command === null || !setsMode(command)) continue;
-    const answer = model.tables.seen.get(`${command.sessionId} ${command.commandId}`)?.['answer'] as string | null | undefined;
+    const name = `${command.sessionId} ${command.commandId}`;
+    // A second copy changes nothing.
+    if (applied.has(name)) continue;
+    applied.add(name);
+    const answer = model.tables.seen.get(name)?.['answer'] as string | null | undefined;
     const { ok, value } = JSON.parse(answer ?? '{"ok":false}') as CommandReply & { value?: { session?: SessionRecord } };
     if (!ok || value?.session === undefined) continue;
     const { mode, last_offset: behind } = value.session;
