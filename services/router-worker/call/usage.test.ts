@@ -167,8 +167,8 @@ describe('billOf', () => {
     return answer;
   };
 
-  const begun = (answer: Answer, completionTokens = 3): Answer => {
-    addPart(answer, { type: 'usage-so-far', read: () => ({ ...used, completionTokens }) });
+  const begun = (answer: Answer, completionTokens = 3, promptTokens = used.promptTokens): Answer => {
+    addPart(answer, { type: 'usage-so-far', read: () => ({ ...used, promptTokens, completionTokens }) });
     return answer;
   };
 
@@ -195,6 +195,7 @@ describe('billOf', () => {
     ['no less than what was shown, where the usage came before it', 'failed', () => ({ ...shown(), usage: { ...used, completionTokens: 0 } }), 2_020_000],
     ['what the upstream had counted, when the caller leaves before any content', 'aborted', () => begun(emptyAnswer()), 2_030_000],
     ['nothing, when the upstream fails without content behind its first counts', 'failed', () => begun(emptyAnswer()), 0],
+    ['a prompt that is counted at the end alone as it is estimated', 'aborted', () => begun(shown(), 0, 0), 26_000],
     ['nothing, when the upstream ends its answer with an error', 'failed', () => ({ ...shown(), usage: used, finishReason: 'error' }), 0],
   ])('charges %s', (_, end, answer, costNano) => {
     const bill = billOf(answer(), request, { prices }, end);

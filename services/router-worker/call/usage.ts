@@ -102,9 +102,12 @@ function isChargedBroken(answer: Answer, end: 'failed' | 'aborted'): boolean {
   return end === 'aborted' && promptTokens !== undefined && (completionTokens > 0 || answer.vectors !== null);
 }
 
-/** What the upstream has counted of an answer. */
+/** What the upstream has counted of an answer. A prompt of 0 tokens is one that it has not counted. */
 function statedIn({ usage, usageSoFar }: Answer): Partial<ProviderUsage> {
-  return usage ?? usageSoFar?.() ?? {};
+  const stated: Partial<ProviderUsage> = usage ?? usageSoFar?.() ?? {};
+  if (stated.promptTokens !== 0) return stated;
+  const { promptTokens: _, ...others } = stated;
+  return others;
 }
 
 /**

@@ -184,6 +184,15 @@ describe('an answer', () => {
     }
   });
 
+  it.each([
+    ['no tokens of the prompt', { input_tokens: 0, output_tokens: 0 }, false],
+    ['no count of the prompt', { output_tokens: 0 }, false],
+    ['a prompt that is read from the cache as a whole', { input_tokens: 0, cache_read_input_tokens: 9, output_tokens: 0 }, true],
+  ])('knows whether a start with %s has counted it', (_, usage, isCounted) => {
+    const { parts } = read([{ type: 'message_start', message: { usage } }]);
+    expect(parts.some(({ type }) => type === 'usage-so-far')).toBe(isCounted);
+  });
+
   it('counts what is kept for an hour as part of what was written, by the end where it says it again', () => {
     const begun = (cache: object | null) => ({
       type: 'message_start',

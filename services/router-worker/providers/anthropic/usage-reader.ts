@@ -12,9 +12,11 @@ export class UsageReader {
     this.#start = usage;
   }
 
-  /** What the start states, where the answer breaks off; null: it does not count the prompt. */
+  /** What the start states, where the answer breaks off; null: it does not count the prompt, of which servers that count at the end state 0 tokens. */
   soFar(): ProviderUsage | null {
-    return typeof this.#start?.input_tokens === 'number' ? this.#read(null, this.#start.output_tokens ?? 0) : null;
+    if (typeof this.#start?.input_tokens !== 'number') return null;
+    const counted = this.#read(null, this.#start.output_tokens ?? 0);
+    return counted.promptTokens > 0 ? counted : null;
   }
 
   /** @returns null when the counts of the answer are missing */
