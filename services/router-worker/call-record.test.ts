@@ -1,15 +1,53 @@
 import { setImmediate } from 'node:timers/promises';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { RunningItem } from '#services/work/running-items.ts';
 import { systemClock } from '#shared/clock.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { TokenCorrections } from '#shared/rates/token-corrections.ts';
+import { emptyAnswer } from '#shared/surfaces/answer.ts';
 import { silentLog } from '#shared/telemetry/log.ts';
 import { noMetrics } from '#shared/telemetry/metrics.ts';
+import type { Bill } from './call/usage.ts';
 import { CallRecord } from './call-record.ts';
 
 const USED = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 };
 const ENDING = { how: 'completed' as const, answer: null, bill: { usage: USED, costNano: 0, isEstimated: false } };
+
+describe('a call whose worker died', () => {
+  const prices = { prompt: '1', completion: '10', web_search: '0.01', tiers: { priority: { prompt: '2', completion: '20' } } };
+  const searching = { request: { messages: [{ role: 'user', content: 'hi' }], web_search_options: {} } };
+  const dear = { request: { messages: [{ role: 'user', content: 'hi' }], provider_options: { p: { service_tier: 'priority' } } } };
+
+  /** At its one endpoint. */
+  function lost(call: object, at: { kind: string; supported_parameters?: string[] }, interim: object | null = null): Bill | undefined {
+    const { kind, ...endpoint } = at;
+    const model = { id: 'acme/large' };
+    const of = { endpoint: { provider: 'p', upstream_model: 'm', prices, ...endpoint }, provider: { slug: 'p', name: 'P', kind } };
+    const catalogue = { names: { resolve: () => ({ model }) }, modelEndpoints: new Map([[model, [of]]]) };
+    const record = new CallRecord({ call: { maxTokens: null, reserved: true, ...call }, attempts: [] } as never, { catalogue } as never);
+    const answer = { ...emptyAnswer(false), textChars: 4_000 };
+    return record.lost({ answer, model: 'acme/large', providerName: 'P', cost: null }, interim as never)?.bill;
+  }
+
+  it('is billed by what its endpoint was sent of the request', () => {
+    // One token of the prompt, and 1,000 of the text.
+    const plain = 1_000 + 1_000 * 10_000;
+    expect(lost(searching, { kind: 'openai-compatible' })?.costNano).toBe(plain + 10_000_000);
+    expect(lost(searching, { kind: 'openai-compatible', supported_parameters: ['max_tokens'] })?.costNano).toBe(plain);
+    expect(lost(searching, { kind: 'anthropic' })?.costNano).toBe(plain);
+    expect(lost(dear, { kind: 'openai-compatible' })?.costNano).toBe(2 * plain);
+    expect(lost({ ...dear, maxTokens: 100 }, { kind: 'openai-compatible' })?.usage.completion_tokens).toBe(100);
+  });
+
+  it('is billed by its interim record, and by the prices of its tier for what was shown behind it', () => {
+    const record = { tokens: { prompt: 9, completion: 400, reasoning: 0, cached: 0, cacheWrite: 0 }, costNano: 5, estimated: true, serviceTier: null };
+    const served = { model: 'acme/large', provider: 'p', providerName: 'P' };
+    const billed = (serviceTier: string | null) => lost(dear, { kind: 'openai-compatible' }, { ...record, ...served, serviceTier })?.costNano;
+    expect(billed('priority')).toBe(5 + 600 * 20_000);
+    expect(billed(null)).toBe(5 + 600 * 20_000);
+    expect(billed('default')).toBe(5 + 600 * 10_000);
+  });
+});
 
 /** One call, whose deliveries are executed by workers that share a cache. */
 class Deliveries {

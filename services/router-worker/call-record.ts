@@ -3,6 +3,7 @@ import type { RouterCall } from '#bus/messages/router.ts';
 import type { UsageRecord } from '#bus/messages/usage.ts';
 import type { RunningItem } from '#services/work/running-items.ts';
 import type { Clock } from '#shared/clock.ts';
+import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import { nanoOfUsd } from '#shared/credit/nano-usd.ts';
 import type { RatedCall } from '#shared/rates/rate-limits.ts';
 import { rateCounterOf, rateWindowOf } from '#shared/rates/rate-windows.ts';
@@ -15,6 +16,7 @@ import type { Candidate, Catalogue, Choice } from './call/candidates.ts';
 import type { ShownAnswer } from './call/execute-call.ts';
 import type { Ending } from './call/execution.ts';
 import type { ModelEndpoint } from './call/model-endpoint.ts';
+import { requestFor } from './call/parameters.ts';
 import { type AddedUse, type Bill, billOf } from './call/usage.ts';
 import { interimBill, interimSearch } from './interim/interim-bill.ts';
 import type { Shown } from './published-frames.ts';
@@ -164,12 +166,13 @@ export class CallRecord {
     this.#isOver ||= shown !== null || interim !== null;
     const answer = shown?.answer ?? null;
     const found = shown === null ? null : this.#endpointOf(shown);
-    const bill = answer === null ? null : billOf(answer, this.#open.call.request, found?.endpoint, 'failed');
+    const bill = answer === null ? null : billOf(answer, this.#requestAt(found), found?.endpoint, 'failed');
     if (interim === null) return answer === null || bill === null ? null : { answer, bill };
     const { model, provider, providerName } = interim;
     if (model !== null && providerName !== null) this.#servedBy = { model, provider, providerName };
-    const prices = (found ?? this.#endpointOf({ model, providerName }))?.endpoint.prices;
-    return { answer, bill: interimBill(interim, bill?.usage ?? null, prices), ...interimSearch(interim) };
+    const served = found ?? this.#endpointOf({ model, providerName });
+    const at = { request: this.#requestAt(served), prices: served?.endpoint.prices };
+    return { answer, bill: interimBill(interim, bill?.usage ?? null, at), ...interimSearch(interim) };
   }
 
   /** Of a call whose terminal frame readers have: its worker may have died before the record was stored. What the frame states is billed. */
@@ -182,10 +185,17 @@ export class CallRecord {
       const searched = lost?.search === undefined ? {} : { search: lost.search };
       void this.store({ how: 'failed', answer, bill: lost?.bill ?? null, ...searched });
     } else {
-      const bill = billOf(answer, this.#open.call.request, this.#endpointOf(shown)?.endpoint);
+      const found = this.#endpointOf(shown);
+      const bill = billOf(answer, this.#requestAt(found), found?.endpoint);
       void this.store({ how: 'completed', answer, bill: shown.cost === null ? bill : { ...bill, costNano: nanoOfUsd(shown.cost) } });
     }
     return this.#stored;
+  }
+
+  /** What another worker has made the endpoint's request from: of what it lacks nothing is billed. @param found null: it is not known */
+  #requestAt(found: ModelEndpoint | null): ChatRequest {
+    const { request, maxTokens, reserved = false, embedding = null } = this.#open.call;
+    return found === null || embedding !== null ? request : requestFor(found, request, maxTokens, reserved);
   }
 
   #endpointOf({ model, providerName }: Pick<Shown, 'model' | 'providerName'>): ModelEndpoint | null {

@@ -130,7 +130,11 @@ function operatorCostOf({ candidate, answer, error, refusedChars = 0 }: Attempte
   const isCounted = answer.usage !== null || answer.usageSoFar !== null;
   if (error !== null && !isCounted && !hasContent(answer) && answer.vectors === null && wasNotTaken(error)) return 0;
   const whole = refusedChars === 0 ? answer : { ...answer, textChars: answer.textChars + refusedChars };
-  return costOf(usedBy(whole, request, endpoint, error === null ? 'completed' : 'failed').used, request, billedPrices(answer, request, prices)).total;
+  return costOf(
+    usedBy(whole, request, endpoint, error === null ? 'completed' : 'failed').used,
+    request,
+    billedPrices(answer.metadata.serviceTier, request, prices),
+  ).total;
 }
 
 /** Refused with a status, or not sent: the network gives a reason. */

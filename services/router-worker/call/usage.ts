@@ -59,7 +59,7 @@ export function billOf(
   const { used, isEstimated } = usedBy(answer, request, endpoint, end);
   const prices = endpoint?.prices;
   const isCharged = end === 'completed' || isChargedBroken(answer, end);
-  const cost = prices === undefined ? null : isCharged ? costOf(used, request, billedPrices(answer, request, prices)) : NO_COST;
+  const cost = prices === undefined ? null : isCharged ? costOf(used, request, billedPrices(answer.metadata.serviceTier, request, prices)) : NO_COST;
   const usage: Usage = {
     prompt_tokens: used.promptTokens,
     completion_tokens: used.completionTokens,
@@ -86,13 +86,9 @@ export function billOf(
   return { usage, costNano: total, isEstimated, ...(cacheWrite1hTokens !== undefined && { cacheWrite1hTokens }) };
 }
 
-/** Of the tier that served the answer. */
-export function billedPrices(
-  { metadata }: Pick<Answer, 'metadata'>,
-  { service_tier: asked }: ChatRequest,
-  prices: NonNullable<EndpointConfig['prices']>,
-): NanoPrices {
-  return pricesOfTier(nanoPricesOf(prices), asked, metadata.serviceTier);
+/** Of the tier that served the answer. @param stated by the answer; null: none */
+export function billedPrices(stated: string | null, { service_tier: asked }: ChatRequest, prices: NonNullable<EndpointConfig['prices']>): NanoPrices {
+  return pricesOfTier(nanoPricesOf(prices), asked, stated);
 }
 
 function isChargedBroken(answer: Answer, end: 'failed' | 'aborted'): boolean {
@@ -112,7 +108,8 @@ function statedIn({ usage, usageSoFar }: Answer): Partial<ProviderUsage> {
 
 /**
  * What an answer used. The counts of one that broke off may be those of its start: then what came of it counts, and a prompt that the upstream has not counted
- * is estimated as its reservation was, but for files.
+ * is estimated as its reservation was, but for files. Nothing is estimated behind an answer's end with its usage, and no completion above the request's limit, by
+ * which it was reserved.
  */
 export function usedBy(
   answer: Answer,
@@ -177,6 +174,10 @@ function producedTokensOf({ textChars, reasoningChars, refusalChars, hiddenReaso
   const chars = textChars + refusalChars + toolCalls.reduce((sum, call) => sum + call.function.name.length + call.function.arguments.length, 0);
   const reasoning = tokensIn(reasoningChars + hiddenReasoningChars);
   return { completion: reasoning + tokensIn(chars), reasoning };
+}
+
+function limitOf({ max_completion_tokens: most, max_tokens: tokens }: ChatRequest): number {
+  return most ?? tokens ?? Number.POSITIVE_INFINITY;
 }
 
 function contentTokensOf(request: ChatRequest): number {
