@@ -172,6 +172,17 @@ describe('billOf', () => {
     return answer;
   };
 
+  it('estimates no completion above the limit of the request, and none once the answer has ended with its usage', () => {
+    const long = (stated: Partial<Answer>): Answer => ({ ...emptyAnswer(), textChars: 400, usage: { ...used, completionTokens: 20 }, ...stated });
+    const tokensOf = (answer: Answer, of: ChatRequest) => billOf(answer, of, { prices }, 'aborted').usage.completion_tokens;
+    expect(tokensOf(long({}), request)).toBe(100);
+    expect(tokensOf(long({ usage: null }), { ...request, max_tokens: 50 })).toBe(50);
+    expect(tokensOf(long({}), { ...request, max_completion_tokens: 15 }), 'what is stated counts').toBe(20);
+    expect(tokensOf(long({ usage: null, reasoningChars: 400 }), { ...request, max_tokens: 50 })).toBe(50);
+    expect(tokensOf(long({ finishReason: 'stop' }), request)).toBe(20);
+    expect(billOf(long({ finishReason: 'stop' }), request, { prices }, 'aborted').isEstimated).toBe(false);
+  });
+
   it('estimates the prompt of an answer that broke off with its tools, and without its files', () => {
     const tools = [{ type: 'function' as const, function: { name: 'find', description: 'a'.repeat(4_000) } }];
     const file = { type: 'file' as const, file: { filename: 'a.pdf', file_data: `data:application/pdf;base64,${'A'.repeat(40_000)}` } };

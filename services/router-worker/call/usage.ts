@@ -117,17 +117,17 @@ export function usedBy(
   endpoint: BilledEndpoint | undefined,
   end: AttemptEnd,
 ): { used: ProviderUsage; isEstimated: boolean } {
-  if (answer.usage !== null && end === 'completed') return { used: answer.usage, isEstimated: false };
+  if (answer.usage !== null && (end === 'completed' || answer.finishReason !== null)) return { used: answer.usage, isEstimated: false };
   const stated = statedIn(answer);
   const produced = producedTokensOf(answer);
   const promptTokens = stated.promptTokens ?? (end === 'completed' ? contentTokensOf(request) : promptTokensOf(request, endpoint));
-  const completionTokens = Math.max(stated.completionTokens ?? 0, produced.completion);
+  const completionTokens = Math.max(stated.completionTokens ?? 0, Math.min(produced.completion, limitOf(request)));
   const used: ProviderUsage = {
     ...stated,
     promptTokens,
     completionTokens,
     cachedTokens: stated.cachedTokens ?? 0,
-    reasoningTokens: Math.max(stated.reasoningTokens ?? 0, produced.reasoning),
+    reasoningTokens: Math.min(Math.max(stated.reasoningTokens ?? 0, produced.reasoning), completionTokens),
   };
   return { used, isEstimated: stated.promptTokens === undefined || stated.completionTokens !== completionTokens };
 }
