@@ -34,17 +34,34 @@ export function neededParameters(request: ChatRequest): readonly string[] {
   return Object.keys(request).filter((name) => isParameter(name) && request[name] !== null && request[name] !== undefined && !isDefault(name, request));
 }
 
-/** Asks for what every endpoint does. */
-function isDefault(name: string, { [name]: value, modalities, response_format: format }: ChatRequest): boolean {
+/** Asks for what every endpoint does. Clients send many of these with each request. */
+function isDefault(name: string, { [name]: value, modalities, response_format: format, tools }: ChatRequest): boolean {
   switch (name) {
     case 'n':
+    case 'repetition_penalty':
       return value === 1;
     case 'logprobs':
+    case 'store':
       return value === false;
     case 'top_logprobs':
     case 'frequency_penalty':
     case 'presence_penalty':
+    case 'min_p':
+    case 'top_a':
+    case 'top_k':
       return value === 0;
+    case 'stop':
+      return Array.isArray(value) && value.length === 0;
+    case 'logit_bias':
+      return typeof value === 'object' && value !== null && Object.keys(value).length === 0;
+    case 'truncation':
+      return value === 'disabled';
+    case 'service_tier':
+      return value === 'auto';
+    case 'parallel_tool_calls':
+      return !tools?.length;
+    case 'tool_choice':
+      return !tools?.length && (value === 'auto' || value === 'none');
     case 'modalities':
       return modalities?.every((modality) => modality === 'text') ?? true;
     case 'response_format':

@@ -3,6 +3,7 @@ import { type RouterConfig, routerConfig } from '#shared/config/router-config.ts
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
 import type { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import type { Candidate } from './candidates.ts';
+import { supportsAll } from './parameters.ts';
 import { chosenCandidates } from './test-support/chosen.ts';
 
 type Endpoint = RouterConfig['models'][number]['endpoints'][number];
@@ -149,6 +150,26 @@ describe('eligible endpoints', () => {
     expect(named(candidates(config, { ...fields, provider: { require_parameters: true } }))).toEqual(['a/one@west']);
     expect(named(candidates(config, fields))).toHaveLength(3);
     expect(candidates(config, fields)[0]?.request).not.toHaveProperty(Object.keys(fields));
+  });
+
+  const sampling = { top_k: 0, top_a: 0, min_p: 0, repetition_penalty: 1, presence_penalty: 0, logit_bias: {}, stop: [] };
+  it.each<[string, object]>([
+    ['its sampling', sampling],
+    ['its storage', { store: false, truncation: 'disabled', service_tier: 'auto' }],
+    ['the calls of no tools', { parallel_tool_calls: false, tool_choice: 'none' }],
+  ])('leaves out no endpoint for callers that require parameters and state what every API does about %s', (_, fields) => {
+    const listing = { ...east, supported_parameters: ['temperature'] };
+    const config = configWith({ 'a/one': [{ provider: 'ant' }, listing, west] });
+    expect(named(candidates(config, { ...fields, provider: { require_parameters: true } }))).toEqual(['a/one@ant', 'a/one@east', 'a/one@west']);
+  });
+
+  it('requires of a vendor with tiers alone that it takes the plain one', () => {
+    const plain: Partial<ChatRequest> = { service_tier: 'default' };
+    const gemini = { endpoint: { ...east, upstream_model: 'm' }, provider: { kind: 'gemini' } };
+    expect(supportsAll(gemini, { messages: [], ...plain })).toBe(true);
+    expect(supportsAll(gemini, { messages: [], service_tier: 'flex' })).toBe(false);
+    const config = configWith({ 'a/one': [{ ...east, supported_parameters: ['temperature'] }, west] });
+    expect(named(candidates(config, { ...plain, provider: { require_parameters: true } }))).toEqual(['a/one@west']);
   });
 
   it.each([{ n: 3 }, { n: 2, seed: 1 }])('has no endpoint for a caller that requires several answers: %j', (fields) => {
