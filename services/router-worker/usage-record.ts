@@ -5,7 +5,7 @@ import { finishReasonOf, hasContent } from '#shared/surfaces/answer.ts';
 import type { Attempted } from './call/attempt.ts';
 import type { Choice } from './call/candidates.ts';
 import type { Ending } from './call/execution.ts';
-import { billedPrices, costOf, usedBy } from './call/usage.ts';
+import { billedPrices, costOf, sentOf, usedBy } from './call/usage.ts';
 import { recordedDecisionOf } from './recorded-decision.ts';
 import { storedText } from './stored-text.ts';
 
@@ -130,11 +130,9 @@ function operatorCostOf({ candidate, answer, error, refusedChars = 0 }: Attempte
   const isCounted = answer.usage !== null || answer.usageSoFar !== null;
   if (error !== null && !isCounted && !hasContent(answer) && answer.vectors === null && wasNotTaken(error)) return 0;
   const whole = refusedChars === 0 ? answer : { ...answer, textChars: answer.textChars + refusedChars };
-  return costOf(
-    usedBy(whole, request, endpoint, error === null ? 'completed' : 'failed').used,
-    request,
-    billedPrices(answer.metadata.serviceTier, request, prices),
-  ).total;
+  const { used } = usedBy(whole, request, endpoint, error === null ? 'completed' : 'failed');
+  const sent = sentOf(request, answer);
+  return costOf(used, sent, billedPrices(answer.metadata.serviceTier, sent, prices)).total;
 }
 
 /** Refused with a status, or not sent: the network gives a reason. */

@@ -1,4 +1,5 @@
 import type { Annotation, FinishReason, Logprobs, ToolCall } from '../contracts/router/chat-completion.ts';
+import type { PricedField } from '../contracts/router/priced-fields.ts';
 import type { ProviderPart, ProviderUsage, ReasoningBlock, ReasoningPart, ResponseMetadata, UsageSoFar } from '../contracts/router/provider-part.ts';
 
 /** Reasoning of one block, of one kind. */
@@ -54,6 +55,8 @@ export interface Answer {
   usage: ProviderUsage | null;
   /** What it has counted while the answer is read; null: nothing. */
   usageSoFar: UsageSoFar | null;
+  /** Fields of the endpoint's request that its upstream did not get: nothing is billed for them. Null: it got all. */
+  omittedFields: readonly PricedField[] | null;
   metadata: ResponseMetadata;
 }
 
@@ -88,6 +91,7 @@ export function emptyAnswer(isRetained = true): Answer {
     nativeReason: null,
     usage: null,
     usageSoFar: null,
+    omittedFields: null,
     metadata: NO_METADATA,
   };
 }
@@ -126,6 +130,7 @@ export function charsOf(part: ProviderPart): number {
     case 'server-tool-result':
     case 'usage':
     case 'usage-so-far':
+    case 'fields-omitted':
     case 'finish':
       return 0;
   }
@@ -223,6 +228,9 @@ export function addPart(answer: Answer, part: ProviderPart): void {
       return;
     case 'usage':
       answer.usage = part.usage;
+      return;
+    case 'fields-omitted':
+      answer.omittedFields = part.names;
       return;
     case 'usage-so-far':
       answer.usageSoFar = part.read;

@@ -3,7 +3,7 @@ import OpenAI from 'openai';
 import { expect, it, onTestFinished } from 'vitest';
 import { adapterConformance } from '../../services/router-worker/providers/conformance.ts';
 import { openAiCompatible } from '../../services/router-worker/providers/openai-compatible/adapter.ts';
-import { PROFILES } from '../../services/router-worker/providers/openai-compatible/profiles.ts';
+import { PROFILES, type Profile } from '../../services/router-worker/providers/openai-compatible/profiles.ts';
 import { PartReader } from '../../services/router-worker/providers/openai-compatible/to-parts.ts';
 import { systemClock } from '../../shared/clock.ts';
 import type { ChatRequest } from '../../shared/contracts/router/chat-request.ts';
@@ -13,8 +13,8 @@ import { addPart, emptyAnswer } from '../../shared/surfaces/answer.ts';
 import { openOpenAiUpstream, understood } from './openai-upstream.ts';
 
 const loopback = { slug: 'loopback', name: 'Loopback', connectTimeoutMs: 60_000, profile: PROFILES.generic, clock: systemClock } as const;
-const openAdapter = ({ baseUrl, apiKey }: { baseUrl: string; apiKey: string }) =>
-  openAiCompatible({ ...loopback, baseUrl, apiKey, outbound: openOutbound({}) });
+const openAdapter = (options: { baseUrl: string; apiKey: string; profile?: Profile }) =>
+  openAiCompatible({ ...loopback, ...options, outbound: openOutbound({}) });
 
 const FIXTURES = new URL('../../services/router-worker/providers/openai-compatible/__fixtures__/', import.meta.url);
 
@@ -36,24 +36,24 @@ const PICKY = {
   message: "Use 'max_completion_tokens' instead: 'max_tokens' is not supported.",
 };
 
-async function openPicky() {
+async function openPicky(profile: Profile = PROFILES.generic) {
   const upstream = await openOpenAiUpstream();
-  const adapter = openAdapter({ baseUrl: upstream.baseUrl, apiKey: 'sk-loopback-0123456789' });
+  const adapter = openAdapter({ baseUrl: upstream.baseUrl, apiKey: 'sk-loopback-0123456789', profile });
   onTestFinished(async () => {
     await adapter.close();
     await upstream.close();
   });
-  const ask = async (fields: Partial<ChatRequest> = {}, idleMs = 20_000) => {
+  const answerTo = async (fields: Partial<ChatRequest>, idleMs = 20_000) => {
     const request: ChatRequest = { messages: [{ role: 'user', content: 'hi' }], max_tokens: 5, ...fields };
     const call = { model: 'picky', request, timeouts: { connectMs: 60_000, firstTokenMs: 60_000, idleMs } };
-    let text = '';
+    const answer = emptyAnswer();
     await adapter.stream(call, new AbortController().signal, (parts) => {
-      for (const part of parts) if (part.type === 'text-delta') text += part.text;
+      for (const part of parts) addPart(answer, part);
       return true;
     });
-    return text;
+    return answer;
   };
-  return { upstream, ask };
+  return { upstream, answerTo, ask: async (fields: Partial<ChatRequest> = {}, idleMs = 20_000) => (await answerTo(fields, idleMs)).text };
 }
 
 it('repeats the request without a parameter that the model refuses, and stores that for the next call', async () => {
@@ -65,6 +65,23 @@ it('repeats the request without a parameter that the model refuses, and stores t
     expect.objectContaining({ max_completion_tokens: 5 }),
     expect.objectContaining({ max_completion_tokens: 5 }),
   ]);
+});
+
+it.each(['web_search_options', 'service_tier'] as const)('states that the upstream did not get %s once it has refused it', async (param) => {
+  const { upstream, answerTo } = await openPicky();
+  const priced: Partial<ChatRequest> = { web_search_options: {}, service_tier: 'priority' };
+  upstream.answer({ refuse: { ...PICKY, param, message: `'${param}' is not supported` } }, {});
+  expect(await answerTo(priced)).toMatchObject({ omittedFields: [param], text: 'Hello there' });
+  upstream.answer({});
+  expect(await answerTo(priced)).toMatchObject({ omittedFields: null });
+});
+
+it('states which of the fields that a price depends on its profile leaves out, unless the options of the provider have them', async () => {
+  const { upstream, answerTo } = await openPicky(PROFILES.mistral);
+  const priced: Partial<ChatRequest> = { web_search_options: {}, service_tier: 'priority' };
+  expect((await answerTo(priced)).omittedFields).toEqual(['service_tier', 'web_search_options']);
+  expect((await answerTo({ ...priced, provider_options: { loopback: { service_tier: 'priority' } } })).omittedFields).toEqual(['web_search_options']);
+  expect(upstream.requests.map(({ body }) => Object.hasOwn(body as object, 'service_tier'))).toEqual([false, true]);
 });
 
 it('returns the refusal when the caller requires its parameters', async () => {

@@ -202,6 +202,14 @@ describe('eligible endpoints', () => {
       });
     });
 
+    it('of the provider’s own options stays one of them where it is sent, and so overrules what a profile leaves out', () => {
+      const own = { service_tier: 'priority', web_search_options: {}, own: 1 };
+      expect(sentFor(ofEast(own), true)).toMatchObject({ service_tier: 'priority', web_search_options: {}, ...ofEast(own) });
+      expect(sentFor(ofEast({ service_tier: 'scale', own: 1 }), true)?.provider_options).toEqual({ east: { own: 1 } });
+      expect(sentFor({ service_tier: 'priority', ...ofEast({ service_tier: null }) }, true)).toMatchObject({ service_tier: 'priority', ...ofEast({}) });
+      expect(sentFor(ofEast({ service_tier: null }), true)?.provider_options).toEqual({ east: {} });
+    });
+
     it('without a price excludes an endpoint from a reserved call that requires its parameters', () => {
       const requiring = { service_tier: 'scale' as const, provider: { require_parameters: true } };
       expect(refusal(() => chosenCandidates(config(), requiring, { reserved: true })).code).toBe('router.no_provider');

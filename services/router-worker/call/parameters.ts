@@ -1,6 +1,7 @@
 import { sendsParameter, takesOptions } from '#shared/config/kind-parameters.ts';
 import type { EndpointConfig } from '#shared/config/router-config.ts';
 import { type ChatRequest, chatRequest } from '#shared/contracts/router/chat-request.ts';
+import { PRICED_FIELDS } from '#shared/contracts/router/priced-fields.ts';
 import { isUnpriced } from '#shared/credit/service-tiers.ts';
 import { withMessagesOf } from '#shared/prompts/deferred-messages.ts';
 import { isParameter, neededParameters } from '#shared/prompts/needed-parameters.ts';
@@ -44,7 +45,7 @@ export function supportsAll(endpoint: Endpoint, request: ChatRequest, needed = n
 
 /** The request for an endpoint: without unsupported parameters, limited to the lowest of the caller's, the call's and the endpoint's token limits. */
 export function requestFor(modelEndpoint: Endpoint, given: ChatRequest, maxTokens: number | null, isReserved = false): ChatRequest {
-  const request = withAllowedTier(modelEndpoint, withDecidedOptions(modelEndpoint, given), isReserved);
+  const request = withAllowedTier(modelEndpoint, withDecidedOptions(modelEndpoint, given, isReserved), isReserved);
   const { endpoint, provider } = modelEndpoint;
   if (endpoint.supported_parameters === undefined && maxTokens === null && request.response_format === undefined && isSet(request, provider.kind))
     return request;
@@ -66,17 +67,19 @@ function withAllowedTier({ endpoint: { prices } }: Endpoint, request: ChatReques
   return withMessagesOf(request, rest);
 }
 
-/** Fields that what a call costs depends on: of the provider's own options they become the request's. */
-const PRICED = ['service_tier', 'web_search_options'] as const;
-
-/** The request with the provider's own options in so far as the endpoint takes them. */
-function withDecidedOptions({ endpoint, provider: { kind } }: Endpoint, request: ChatRequest): ChatRequest {
+/**
+ * The request with the provider's own options in so far as the endpoint takes them. Of these, fields that what a call costs depends on become the request's, too;
+ * as options they still overrule what the provider's profile leaves out.
+ */
+function withDecidedOptions({ endpoint, provider: { kind } }: Endpoint, request: ChatRequest, isReserved: boolean): ChatRequest {
   const { provider_options: options } = request;
   const own = options && Object.hasOwn(options, endpoint.provider) ? options[endpoint.provider] : undefined;
   if (!own || !takesOptions(kind)) return request;
-  const isKept = (name: string) => !PRICED.some((priced) => priced === name) && (!isKnown(name) || lists(endpoint, name));
-  const kept = Object.fromEntries(Object.entries(own).filter(([name]) => isKept(name)));
-  const stated = PRICED.flatMap((name): [string, unknown][] => (own[name] === undefined || own[name] === null ? [] : [[name, own[name]]]));
+  const stated = PRICED_FIELDS.flatMap((name): [string, unknown][] => (own[name] === undefined || own[name] === null ? [] : [[name, own[name]]]));
+  const isUnallowed = (name: string, value: unknown) => name === 'service_tier' && isReserved && isUnpriced(value, endpoint.prices);
+  const isEmpty = (name: string, value: unknown) => value === null && PRICED_FIELDS.some((priced) => priced === name);
+  const isKept = ([name, value]: [string, unknown]) => (!isKnown(name) || lists(endpoint, name)) && !isUnallowed(name, value) && !isEmpty(name, value);
+  const kept = Object.fromEntries(Object.entries(own).filter(isKept));
   const { messages: _, ...rest } = request;
   return withMessagesOf(request, { ...rest, ...Object.fromEntries(stated), provider_options: { ...options, [endpoint.provider]: kept } });
 }

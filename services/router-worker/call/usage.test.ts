@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { EndpointConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import type { PricedField } from '#shared/contracts/router/priced-fields.ts';
 import type { ProviderUsage } from '#shared/contracts/router/provider-part.ts';
 import { nanoPricesOf } from '#shared/credit/nano-prices.ts';
 import { type Answer, addPart, emptyAnswer } from '#shared/surfaces/answer.ts';
@@ -128,6 +129,20 @@ describe('billOf', () => {
     expect(billOf({ ...answer, usage: { ...used, webSearches: 3 } }, asking, { prices: { ...prices, web_search: '0.01' } }).costNano, 'as counted').toBe(
       34_000_000,
     );
+  });
+
+  it('charges nothing for fields that the upstream did not get', () => {
+    const asking = { ...request, web_search_options: {}, service_tier: 'priority' as const };
+    const prices = { prompt: '2', completion: '10', web_search: '0.01', tiers: { priority: { prompt: '4', completion: '20' } } };
+    const answer = (...omittedFields: PricedField[]): Answer => ({ ...emptyAnswer(), usage: used, omittedFields });
+    expect(billOf({ ...emptyAnswer(), usage: used }, asking, { prices }).costNano).toBe(18_000_000);
+    expect(billOf(answer('service_tier'), asking, { prices }).costNano).toBe(14_000_000);
+    expect(billOf(answer('web_search_options'), asking, { prices })).toMatchObject({
+      costNano: 8_000_000,
+      usage: expect.not.objectContaining({ server_tool_use: expect.anything() }),
+    });
+    const served = { ...answer('service_tier', 'web_search_options'), metadata: { ...emptyAnswer().metadata, serviceTier: 'priority' } };
+    expect(billOf(served, asking, { prices }).costNano, 'the tier that it states').toBe(8_000_000);
   });
 
   it('has no cost when the price is not known', () => {

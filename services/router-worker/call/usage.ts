@@ -8,7 +8,7 @@ import { piecesIn } from '#shared/credit/pieces.ts';
 import { type PromptSize, promptSizeOf, promptTokensAt } from '#shared/credit/prompt-size.ts';
 import { pricesOfTier } from '#shared/credit/service-tiers.ts';
 import { optionSearches } from '#shared/credit/web-searches.ts';
-import { deferredIn } from '#shared/prompts/deferred-messages.ts';
+import { deferredIn, withMessagesOf } from '#shared/prompts/deferred-messages.ts';
 import { contentCharsOf } from '#shared/prompts/text-size.ts';
 import { type Answer, hasContent } from '#shared/surfaces/answer.ts';
 import type { RouterSearch } from '../pipeline/stage.ts';
@@ -59,7 +59,8 @@ export function billOf(
   const { used, isEstimated } = usedBy(answer, request, endpoint, end);
   const prices = endpoint?.prices;
   const isCharged = end === 'completed' || isChargedBroken(answer, end);
-  const cost = prices === undefined ? null : isCharged ? costOf(used, request, billedPrices(answer.metadata.serviceTier, request, prices)) : NO_COST;
+  const sent = sentOf(request, answer);
+  const cost = prices === undefined ? null : isCharged ? costOf(used, sent, billedPrices(answer.metadata.serviceTier, sent, prices)) : NO_COST;
   const usage: Usage = {
     prompt_tokens: used.promptTokens,
     completion_tokens: used.completionTokens,
@@ -67,7 +68,7 @@ export function billOf(
     ...usageDetailsOf(used),
     is_byok: false,
   };
-  const ofOptions = prices?.web_search === undefined || !isCharged ? 0 : optionSearches(request);
+  const ofOptions = prices?.web_search === undefined || !isCharged ? 0 : optionSearches(sent);
   const searches = (used.webSearches ?? ofOptions) + (added.search === null ? 0 : 1);
   if (searches > 0) {
     usage.server_tool_use = { web_search_requests: searches };
@@ -84,6 +85,14 @@ export function billOf(
   }
   const { cacheWrite1hTokens } = used;
   return { usage, costNano: total, isEstimated, ...(cacheWrite1hTokens !== undefined && { cacheWrite1hTokens }) };
+}
+
+/** The endpoint's request without what its upstream did not get. */
+export function sentOf(request: ChatRequest, { omittedFields: omitted }: Pick<Answer, 'omittedFields'>): ChatRequest {
+  if (omitted === null) return request;
+  const { messages: _, ...fields } = request;
+  for (const name of omitted) delete fields[name];
+  return withMessagesOf(request, fields);
 }
 
 /** Of the tier that served the answer. @param stated by the answer; null: none */

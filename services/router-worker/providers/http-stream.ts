@@ -1,4 +1,5 @@
 import type { Clock } from '#shared/clock.ts';
+import type { PricedField } from '#shared/contracts/router/priced-fields.ts';
 import type { ProviderPart } from '#shared/contracts/router/provider-part.ts';
 import { Deadlines } from '#shared/deadlines.ts';
 import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
@@ -23,6 +24,8 @@ const MAX_ADAPTATIONS = 3;
 export interface OutgoingRequest extends JsonRequest {
   /** Of its answer. @param contentType of a 2xx; `''`: none */
   readerFor(contentType: string): AnswerReader;
+  /** Fields of the endpoint's request that the body lacks. Absent: none. */
+  omitted?: readonly PricedField[];
   /** Called on a 2xx. */
   accepted?(): void;
   /** After a 400 or 422 with this body: the request to send instead; null when the refusal stands. */
@@ -60,6 +63,7 @@ export interface HttpDialect {
   vectors?: VectorDialect;
 }
 
+const NOTHING: readonly PricedField[] = [];
 const UNFINISHED = 'closed the stream before it had finished';
 /** Of answers in some dialect. */
 const ANSWER_TYPES: ReadonlySet<string> = new Set(['text/event-stream', 'application/json', 'application/vnd.amazon.eventstream']);
@@ -117,6 +121,8 @@ async function stream(sender: Sender, call: ProviderCall, signal: CallSignal, on
     const prepared = dialect.prepare === undefined ? call : await dialect.prepare(call, signal);
     const response = await send(sender, dialect.requestFor(prepared), guard);
     exchange = response.exchange;
+    const { omitted = NOTHING } = response;
+    if (omitted.length > 0) isReading = onParts([{ type: 'fields-omitted', names: omitted }]);
     contentType = exchange.header('content-type') ?? '';
     const reader = response.readerFor(contentType);
     const read = reader.progress;
@@ -162,6 +168,7 @@ function unreadable(contentType: string): string {
 interface Response {
   exchange: HttpExchange;
   readerFor: OutgoingRequest['readerFor'];
+  omitted: OutgoingRequest['omitted'];
 }
 
 /** Sends the request, and again as the dialect adapts it to a refusal. @throws as `ProviderAdapter.stream` */
@@ -171,7 +178,7 @@ async function send(sender: Sender, first: OutgoingRequest, guard: SilenceGuard)
     const { exchange, refusal } = await beginExchange(sender, request, guard);
     if (refusal === null) {
       request.accepted?.();
-      return { exchange, readerFor: request.readerFor };
+      return { exchange, readerFor: request.readerFor, omitted: request.omitted };
     }
     const mayAdapt = (refusal.status === 400 || refusal.status === 422) && adaptation < MAX_ADAPTATIONS;
     const adapted = mayAdapt ? (request.adapted?.(refusal.text) ?? null) : null;

@@ -1,4 +1,5 @@
 import type { Annotation, FinishReason, Logprobs } from './chat-completion.ts';
+import type { PricedField } from './priced-fields.ts';
 
 /** What an adapter yields, in any dialect. A plain text is `{ type, text }` and nothing else: its shape is that of nearly all parts. */
 export type ProviderPart =
@@ -20,6 +21,8 @@ export type ProviderPart =
   | { type: 'server-tool-result'; id: string; name: string; result: unknown }
   /** Vectors of the next inputs, in order, each as JSON in the format that the call asks for. Of calls for vectors alone. */
   | { type: 'vectors'; vectors: readonly string[] }
+  /** At most one, the first: fields of the endpoint's request that its upstream did not get. Absent: it got all. */
+  | { type: 'fields-omitted'; names: readonly PricedField[] }
   | { type: 'usage'; usage: ProviderUsage }
   /** At most one, before the end: for an answer that breaks off. `read` gives what the upstream has counted by then, so that no part per count is needed. */
   | { type: 'usage-so-far'; read: UsageSoFar }

@@ -121,6 +121,7 @@ function deltaOf(part: ProviderPart): string | null {
     case 'vectors':
     case 'usage':
     case 'usage-so-far':
+    case 'fields-omitted':
     case 'finish':
       return null;
   }

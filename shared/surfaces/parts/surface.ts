@@ -12,7 +12,7 @@ export const parts: Surface = {
 };
 
 /** The end states what they say. */
-const UNSTATED: ReadonlySet<ProviderPart['type']> = new Set(['usage', 'usage-so-far', 'finish', 'response-metadata']);
+const UNSTATED: ReadonlySet<ProviderPart['type']> = new Set(['usage', 'usage-so-far', 'fields-omitted', 'finish', 'response-metadata']);
 
 const writer: PartWriter = {
   get template(): Template {

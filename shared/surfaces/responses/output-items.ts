@@ -125,6 +125,7 @@ export class OutputItems {
       case 'vectors':
       case 'usage':
       case 'usage-so-far':
+      case 'fields-omitted':
       case 'finish':
         return;
     }

@@ -115,6 +115,7 @@ function isStated({ type }: ProviderPart): boolean {
     case 'vectors':
     case 'usage':
     case 'usage-so-far':
+    case 'fields-omitted':
     case 'finish':
       return false;
     default:

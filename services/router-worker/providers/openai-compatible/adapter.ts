@@ -1,4 +1,6 @@
 import { LRUCache } from 'lru-cache';
+import type { ChatRequest } from '#shared/contracts/router/chat-request.ts';
+import { PRICED_FIELDS, type PricedField } from '#shared/contracts/router/priced-fields.ts';
 import { sseAnswer } from '../http-stream/parts-of-body.ts';
 import { type AnswerReader, type HttpDialect, type HttpStreamOptions, httpStream, type OutgoingRequest } from '../http-stream.ts';
 import type { OpenedAdapter, UpstreamRequest } from '../provider.ts';
@@ -34,6 +36,7 @@ function chatCompletions({ slug, apiKey }: Pick<OpenAiCompatibleOptions, 'slug' 
       headers,
       body,
       readerFor,
+      omitted: omittedFrom(body, call.request),
       accepted: () => compatibilities.cache(call.model, compatibility),
       adapted(errorText) {
         if (requiresParameters(call.request)) return null;
@@ -47,6 +50,11 @@ function chatCompletions({ slug, apiKey }: Pick<OpenAiCompatibleOptions, 'slug' 
     describeError: describeErrorOf(profile.tooLong),
     vectors: vectorsOf(profile, headers),
   };
+}
+
+/** What the profile leaves out, or the upstream has refused. */
+function omittedFrom(body: Record<string, unknown>, request: ChatRequest): readonly PricedField[] {
+  return PRICED_FIELDS.filter((name) => request[name] !== undefined && request[name] !== null && !Object.hasOwn(body, name));
 }
 
 function credential(apiKey: string | null, { keyHeader }: Profile): Record<string, string> {
