@@ -1,4 +1,4 @@
-import { parametersOfKind, sendsParameter, takesOptions } from '#shared/config/kind-parameters.ts';
+import { isDoneWithout, parametersOfKind, sendsParameter, takesOptions } from '#shared/config/kind-parameters.ts';
 import type { ModelConfig, RouterConfig } from '#shared/config/router-config.ts';
 import type { ChatRequest, chatRequest } from '#shared/contracts/router/chat-request.ts';
 import { supportOfPlugin } from '#shared/contracts/router/plugins.ts';
@@ -187,7 +187,8 @@ function unsentParameters(
 ): ReadonlySet<string> | null {
   if (kindsOf.size === 0 || asked.length === 0 || !asked.every((model) => kindsOf.has(model))) return null;
   const kinds = new Set(asked.flatMap((model) => kindsOf.get(model) ?? []));
-  return new Set(neededParameters(request).filter((name) => ![...kinds].some((kind) => sendsParameter(kind, name, request[name]))));
+  const hasEffect = (name: string) => [...kinds].some((kind) => isDoneWithout(kind, name, request[name]) || sendsParameter(kind, name, request[name]));
+  return new Set(neededParameters(request).filter((name) => !hasEffect(name)));
 }
 
 /** The header's value for these names of fields and these plugins; null when there are none. */

@@ -33,14 +33,15 @@ export function sendsParameter(kind: string, name: string, value?: unknown): boo
   if (name === 'n') return false;
   const known = PARAMETERS.get(kind);
   if (known === undefined) return true;
-  if (!known.names.has(name) && isDoneWithout(name, value)) return true;
+  // What the APIs without this parameter do.
+  if (name === 'parallel_tool_calls' && value === true) return true;
   if (name === 'service_tier' && value !== undefined && known.tiers?.includes(value) === false) return false;
   return known.names.has(name);
 }
 
-/** What APIs without the parameter do. */
-function isDoneWithout(name: string, value: unknown): boolean {
-  return (name === 'parallel_tool_calls' && value === true) || (name === 'service_tier' && value === 'default');
+/** Whether the API of the kind does what a parameter asks for without having it: one without tiers has the plain one alone. */
+export function isDoneWithout(kind: string, name: string, value: unknown): boolean {
+  return name === 'service_tier' && value === 'default' && PARAMETERS.get(kind)?.names.has(name) === false;
 }
 
 /** Whether adapters of the kind send `provider_options`. */

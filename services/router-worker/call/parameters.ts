@@ -1,4 +1,4 @@
-import { sendsParameter, takesOptions } from '#shared/config/kind-parameters.ts';
+import { isDoneWithout, sendsParameter, takesOptions } from '#shared/config/kind-parameters.ts';
 import type { EndpointConfig } from '#shared/config/router-config.ts';
 import { type ChatRequest, chatRequest } from '#shared/contracts/router/chat-request.ts';
 import { PRICED_FIELDS } from '#shared/contracts/router/priced-fields.ts';
@@ -40,7 +40,7 @@ function supportsFormat(endpoint: EndpointConfig, { response_format: format }: C
 }
 
 export function supportsAll(endpoint: Endpoint, request: ChatRequest, needed = neededParameters(request)): boolean {
-  return needed.every((name) => supportsParameter(endpoint, name, request));
+  return needed.every((name) => isDoneWithout(endpoint.provider.kind, name, request[name]) || supportsParameter(endpoint, name, request));
 }
 
 /** The request for an endpoint: without unsupported parameters, limited to the lowest of the caller's, the call's and the endpoint's token limits. */
