@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest, FastifyServerFactory } from 'fastify';
 import { ModelCalls } from '#actors/effects/model-calls.ts';
 import { pageFiles } from '#shared/http-server/built-pages.ts';
+import { refuseUnknownRoutes } from '#shared/http-server/error-replies.ts';
 import { localTraces } from '#shared/http-server/local-traces.ts';
 import { addRoutes, openApp } from '#shared/http-server/open-app.ts';
 import { SlotLeases } from '#shared/rates/slot-leases.ts';
@@ -83,6 +84,7 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
   // Of the whole app, so that an unknown address is refused like a known one.
   requireAgentKey(app, key);
   requireReady(app, { gate, bus });
+  refuseUnknownRoutes(app, agentErrors);
   boundBodies(app, waits);
   acceptJsonOnly(app);
 

@@ -6,6 +6,7 @@ import { Reservations } from '#shared/credit/reservations.ts';
 import type { Deadlines } from '#shared/deadlines.ts';
 import { refusalReasonOf } from '#shared/errors/refusal-reason.ts';
 import { pageFiles } from '#shared/http-server/built-pages.ts';
+import { refuseUnknownRoutes } from '#shared/http-server/error-replies.ts';
 import { localTraces } from '#shared/http-server/local-traces.ts';
 import { matchedRoute } from '#shared/http-server/matched-route.ts';
 import { addRoutes, openApp } from '#shared/http-server/open-app.ts';
@@ -91,6 +92,7 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   const app = openApp(routerRules, { log, metrics, tracing, requestMs: limits.requestMs, ...(serverFactory && { serverFactory }), onEnd });
   // Of the app, since a preflight has no route.
   app.addHook('onRequest', crossOrigin(setup));
+  refuseUnknownRoutes(app, routerRules.errors);
   app.decorateRequest('keyId', '');
   app.decorateRequest('callerKey', null);
   app.decorateRequest('admitted', null);

@@ -41,7 +41,7 @@ async function listen(limits: Partial<GatewayLimits>) {
     done(null, payload);
   });
   const url = await app.listen({ port: 0, host: '127.0.0.1' });
-  const begin = async (path: string, type: string, headers = ''): Promise<HalfSent> => {
+  const send = (request: string): HalfSent => {
     const socket = connect(Number(new URL(url).port), '127.0.0.1');
     sockets.push(socket);
     const state = { socket, received: '', isClosed: false };
@@ -52,13 +52,22 @@ async function listen(limits: Partial<GatewayLimits>) {
     socket.on('close', () => {
       state.isClosed = true;
     });
+    socket.write(request);
+    return state;
+  };
+  const halfSent = (address: string, type: string, headers = '') =>
+    send(`${address} HTTP/1.1\r\nHost: gateway\r\nContent-Type: ${type}\r\n${headers}Content-Length: ${BODY.length}\r\n\r\n${BODY[0]}`);
+  const begin = async (path: string, type: string, headers = ''): Promise<HalfSent> => {
     const before = begun;
-    socket.write(`POST ${path} HTTP/1.1\r\nHost: gateway\r\nContent-Type: ${type}\r\n${headers}Content-Length: ${BODY.length}\r\n\r\n${BODY[0]}`);
+    const state = halfSent(`POST ${path}`, type, headers);
     await eventually(() => begun).toBe(before + 1);
     return state;
   };
   return {
     url,
+    begun: () => begun,
+    send,
+    halfSent,
     call: () => post(`${url}${CHAT}`, hello, { authorization }).answer,
     beginCall: () => begin(CHAT, 'application/json', `Authorization: ${authorization}\r\n`),
     beginPublic: (path = EXCHANGE, type = 'application/json') => begin(path, type),
@@ -103,4 +112,18 @@ it.each([
 
   await eventually(() => late.isClosed).toBe(true);
   expect(late.received).toMatch(/^HTTP\/1\.1 408 [\s\S]*The request was not received in time/);
+});
+
+it.each([
+  ['POST /nothing', 404, 'There is nothing at /nothing'],
+  ['PUT /console', 405, '/console does not support PUT'],
+  ['POST /health/live', 405, '/health/live does not support POST'],
+  [`PUT ${CHAT}`, 405, `${CHAT} does not support PUT`],
+])('that no route takes are refused before their bodies are read: %s', async (address, status, message) => {
+  const { begun, halfSent } = await listen({});
+  const half = halfSent(address, 'application/json');
+
+  await eventually(() => half.received).toContain(message);
+  expect(half.received).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+  expect(begun()).toBe(0);
 });

@@ -50,8 +50,20 @@ export function installErrorReplies(
     if (checked === null) return sendError(error, request, reply, sink);
     return checked.then((first) => sendError(first ?? error, request, reply, sink));
   });
+  // Also so that the hooks of the app run for such addresses.
   app.setNotFoundHandler((request, reply) => {
     throw sink.errors.unknownRoute(app, request, reply);
+  });
+}
+
+/**
+ * Refuses requests without a route before their bodies are read: these would be held, and parsed, though no route takes them and nothing bounds them. Install it
+ * behind the checks that go first.
+ */
+export function refuseUnknownRoutes(app: FastifyInstance, errors: Pick<ErrorRules, 'unknownRoute'>): void {
+  app.addHook('onRequest', (request, reply, done) => {
+    if (request.is404) done(errors.unknownRoute(app, request, reply));
+    else done();
   });
 }
 

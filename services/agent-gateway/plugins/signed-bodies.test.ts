@@ -38,7 +38,7 @@ interface Client {
   readonly isRefused: boolean;
 }
 
-function begin(url: URL, path: string, headers: string, sentBytes = SENT_BYTES): Client {
+function begin(url: URL, path: string, headers: string, sentBytes = SENT_BYTES, method = 'POST'): Client {
   const socket = connect(Number(url.port), url.hostname);
   const client = { socket, received: '', isRefused: false };
   socket.setEncoding('latin1').on('data', (text: string) => {
@@ -49,7 +49,7 @@ function begin(url: URL, path: string, headers: string, sentBytes = SENT_BYTES):
   socket.on('close', () => {
     client.isRefused = true;
   });
-  socket.write(`POST ${path} HTTP/1.1\r\nHost: gateway\r\n${headers}Content-Length: ${limits.bodyBytes}\r\n\r\n`);
+  socket.write(`${method} ${path} HTTP/1.1\r\nHost: gateway\r\n${headers}Content-Length: ${limits.bodyBytes}\r\n\r\n`);
   socket.write(Buffer.alloc(sentBytes, ' '));
   return client;
 }
@@ -84,6 +84,19 @@ it.each([
 ])('a delivery %s', async (_, waits, headers, answer) => {
   const gateway = await start(waits);
   const client = begin(new URL(gateway.url), '/webhooks/triage', headers, 1);
+
+  await expect.poll(() => client.received, { timeout: 60_000 }).toMatch(answer);
+  client.socket.destroy();
+});
+
+it.each([
+  ['PUT', '/webhooks/triage', JSON_TYPE, /^HTTP\/1\.1 405 [\s\S]*this address takes POST, not PUT/],
+  ['DELETE', '/auth/login', JSON_TYPE, /^HTTP\/1\.1 405 [\s\S]*this address takes GET, POST, not DELETE/],
+  ['POST', '/health', JSON_TYPE, /^HTTP\/1\.1 405 [\s\S]*this address takes GET, not POST/],
+  ['POST', '/nothing', `${JSON_TYPE}Authorization: ${BEARER.authorization}\r\n`, /^HTTP\/1\.1 404 [\s\S]*there is nothing at this address/],
+])('a request that no route takes is refused before its body is read: %s %s', async (method, path, headers, answer) => {
+  const gateway = await start({ unkeyedBodyMs: 600_000 });
+  const client = begin(new URL(gateway.url), path, headers, 1, method);
 
   await expect.poll(() => client.received, { timeout: 60_000 }).toMatch(answer);
   client.socket.destroy();
