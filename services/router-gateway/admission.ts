@@ -25,7 +25,10 @@ export interface AdmittedCall {
 }
 
 /** What routes need of an admission: those of the router, or those of requests without a key. */
-export type RequestAdmission = Pick<Admission, 'enterRequest'>;
+export interface RequestAdmission extends Pick<Admission, 'enterRequest'> {
+  /** Its requests leave when their replies are handed over, in place of when their responses are closed. */
+  readonly untilReply?: boolean;
+}
 
 /** Bounds the open calls and body bytes of this process. */
 export class Admission {
@@ -147,6 +150,11 @@ export function admitRequests(
   scope.addHook('preValidation', (request, _reply, done) => {
     request.admitted?.arrived();
     done();
+  });
+  if (admission.untilReply !== true) return;
+  scope.addHook('onSend', (request, _reply, payload, done) => {
+    request.admitted?.leave();
+    done(null, payload);
   });
 }
 

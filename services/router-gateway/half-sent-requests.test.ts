@@ -127,3 +127,17 @@ it.each([
   expect(half.received).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
   expect(begun()).toBe(0);
 });
+
+it('without a key take no place once they are answered, though their responses wait behind one that does not end', async () => {
+  const { url, begun, send } = await listen({ publicRequests: 2 });
+  const get = 'GET /auth?callback_url=https://app.example.com HTTP/1.1\r\nHost: gateway\r\n\r\n';
+  const head = `POST ${CHAT} HTTP/1.1\r\nHost: gateway\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\nContent-Length: ${BODY.length}`;
+  const client = send(`${head}\r\n\r\n${BODY}${get.repeat(2)}`);
+  const held = await gateway.worker.next();
+  await eventually(begun).toBe(3);
+
+  await eventually(async () => (await post(`${url}${EXCHANGE}`, {}, {}).answer).status).toBe(400);
+  expect(client.received).toBe('');
+  held.body(200, {});
+  await eventually(() => client.received.match(/HTTP\/1\.1 \d+/g)).toHaveLength(3);
+});

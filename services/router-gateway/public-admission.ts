@@ -7,8 +7,11 @@ import type { GatewayLimits } from './limits.ts';
 /**
  * Bounds the requests of routes that need no key, apart from those of callers with one. Beyond the bound the request whose body has been arriving for longest
  * gives way to a new one, and a body has little time: who sends it is not known. A stop does not wait for them.
+ *
+ * A request is open until its reply is handed over: a client that pipelines requests and reads nothing keeps their responses open for as long as it likes.
  */
 export class PublicAdmission implements RequestAdmission {
+  readonly untilReply = true;
   readonly #mostRequests: number;
   readonly #tooMany: SwitchyardError;
   readonly #arriving: ArrivingBodies;
@@ -48,6 +51,7 @@ export class PublicAdmission implements RequestAdmission {
       bodyDone: () => {},
       leave,
     };
+    // Without a reply: the client has disconnected.
     reply.raw.on('close', leave);
   }
 }
