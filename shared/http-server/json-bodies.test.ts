@@ -22,6 +22,7 @@ it.each([
   ['{"a":{"__proto__":{}}}', 'the body has a key that would set a prototype'],
   ['{"constructor":{"prototype":{}}}', 'the body has a key that would set a prototype'],
   ['{"a":', 'Body is not valid JSON'],
+  ['\uFEFF\uFEFF{"a":1}', 'Body is not valid JSON'],
   [`{"a":"${'x'.repeat(100)}"}`, 'the body is larger than 64 bytes'],
 ])('says what is wrong with a body: %s', async (payload, problem) => {
   const app = Fastify();

@@ -78,7 +78,10 @@ export function parseJsonBodies(app: FastifyInstance, { limitBytes, grew, readin
   });
 }
 
+/** @throws for what is no JSON */
 function parsed(text: string): unknown {
+  // The parser would drop the second of two, and what was given to `onBody` would still begin with it.
+  if (beginsWithMark(text)) throw new SyntaxError('a text of JSON begins with no byte order mark');
   return secureParse(text, { protoAction: 'error', constructorAction: 'error' });
 }
 
@@ -87,6 +90,11 @@ function faultOf(text: string, error: unknown): Error {
   if (text === '') return new errorCodes.FST_ERR_CTP_EMPTY_JSON_BODY();
   if (!(error instanceof Error) || error.message !== FORBIDDEN_KEY) return new errorCodes.FST_ERR_CTP_INVALID_JSON_BODY();
   return new SwitchyardError('request.invalid', 'the body has a key that would set a prototype: "__proto__", or "constructor" with a "prototype" in it');
+}
+
+/** Of a text made of `withoutMark`: a body had several. It is no JSON. */
+export function beginsWithMark(text: string): boolean {
+  return text.startsWith('\uFEFF');
 }
 
 export function withoutMark(body: Buffer): Buffer {

@@ -153,6 +153,13 @@ describe('refusals of a delivery', () => {
   });
 });
 
+it('a delivery may have one byte order mark, and is 400 with two', async () => {
+  const text = '{"number":1}';
+
+  expect((await deliver(app(), 'triage', `\uFEFF${text}`)).statusCode).toBe(202);
+  expect((await deliver(app(), 'triage', `\uFEFF\uFEFF${text}`)).json()).toEqual({ error: 'the body is not valid JSON', code: 'validation_failed' });
+});
+
 it.each(bodiesOf('valid'))('a delivery is accepted with $case: the schema of the routine is a matter of its run', async ({ body }) => {
   const reply = await deliver(app(), 'triage', body);
 

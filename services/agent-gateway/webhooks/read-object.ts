@@ -1,5 +1,5 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { withoutMark } from '#shared/http-server/json-bodies.ts';
+import { errorCodes, type FastifyInstance, type FastifyRequest } from 'fastify';
+import { beginsWithMark, withoutMark } from '#shared/http-server/json-bodies.ts';
 import { quoteInexactNumbers } from '#shared/inexact-number.ts';
 import { nestingViolation } from '#shared/json-schema.ts';
 import { invalidField } from '../plugins/error-reply.ts';
@@ -14,6 +14,8 @@ export function objectReader(app: FastifyInstance): (request: FastifyRequest, bo
   return (request, body) =>
     new Promise((resolve, reject) => {
       const json = withoutMark(body).toString();
+      // The parser would drop it.
+      if (beginsWithMark(json)) return reject(new errorCodes.FST_ERR_CTP_INVALID_JSON_BODY());
       void parse(request, json, (error, value: unknown) => {
         if (error !== null) return reject(error);
         if (!isObject(value)) return reject(invalidField('', 'must be a JSON object'));

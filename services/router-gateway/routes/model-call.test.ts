@@ -221,6 +221,13 @@ describe('a call for a whole answer', () => {
     expect(call.request).toEqual(text.includes('ud83d') ? { ...hello, user: '\ud83d' } : hello);
   });
 
+  it('is refused with two marks of its byte order before it: workers could not read it', async () => {
+    const response = await gateway.post(`\uFEFF\uFEFF${JSON.stringify(hello)}`, { 'content-type': 'application/json' });
+
+    expect(response.statusCode).toBe(400);
+    expect(response.json().error.type).toBe('invalid_request');
+  });
+
   it('has the session of its body, and begins a trace where the caller’s is invalid', async () => {
     const response = gateway.post({ ...hello, session_id: 'of-the-body' }, { 'x-session-id': 'x'.repeat(500), traceparent: 'nonsense' });
     const call = await gateway.answerNext();
