@@ -85,7 +85,7 @@ export function buildApp(deps: AgentGatewayDeps, components: Components = assemb
   requireAgentKey(app, key);
   requireReady(app, { gate, bus });
   refuseUnknownRoutes(app, agentErrors);
-  boundBodies(app, waits);
+  boundBodies(app, components.bodies);
   acceptJsonOnly(app);
 
   const carriedOf = ({ headers }: FastifyRequest) => carriedIn(headers, config.passesBaggage === true);

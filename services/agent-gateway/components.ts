@@ -1,4 +1,5 @@
 import { type EvaluationStore, evaluationStore } from '#shared/config/evaluation-store.ts';
+import { SwitchyardError } from '#shared/errors/switchyard-error.ts';
 import { CommandReplies } from './command-replies.ts';
 import { CustomerRows } from './customers/customer-rows.ts';
 import { VariableRows } from './customers/variable-rows.ts';
@@ -10,6 +11,8 @@ import { SessionLog } from './feed/session-log.ts';
 import { FirstReplies } from './first-replies.ts';
 import { limits, type Waits, waits } from './limits.ts';
 import { OpenReaders } from './open-readers.ts';
+import { type AgentBodies, agentBodies } from './plugins/bounded-bodies.ts';
+import { REASONS } from './plugins/require-ready.ts';
 import { ProcessedCommands } from './processed-commands.ts';
 import { ReadinessGate } from './readiness.ts';
 import { Deltas } from './relay/deltas.ts';
@@ -23,6 +26,7 @@ import { DeliveryRows } from './webhooks/delivery-rows.ts';
 /** What the routes share. Subscriptions and timers begin with `open`. */
 export interface Components {
   waits: Waits;
+  bodies: AgentBodies;
   gate: ReadinessGate;
   commandReplies: CommandReplies;
   processedCommands: ProcessedCommands;
@@ -49,6 +53,8 @@ export interface Components {
 
 export function assemble({ config, agent, bus, database, log, tracing, waits: shorter }: AgentGatewayDeps): Components {
   const times: Waits = { ...waits, ...shorter };
+  const bodies = agentBodies(times);
+  const closing = new SwitchyardError('service.not_ready', REASONS.draining);
   const gate = new ReadinessGate({ bus, database, bundleHash: agent.bundleHash, waits: times, log }, () => feeds.compareAll());
   const watched = watchedDatabase(database, () => gate.suspect());
   const processedCommands = new ProcessedCommands({ database: watched, log });
@@ -66,6 +72,7 @@ export function assemble({ config, agent, bus, database, log, tracing, waits: sh
   const streams = new OpenReaders('event streams', limits.openStreams);
   return {
     waits: times,
+    bodies,
     gate,
     commandReplies,
     processedCommands,
@@ -94,6 +101,7 @@ export function assemble({ config, agent, bus, database, log, tracing, waits: sh
       gate.drain();
       polls.drain();
       streams.drain();
+      for (const arriving of [bodies.keyed, bodies.unkeyed]) arriving.failAllAfter(times.stopBodyMs, closing);
     },
     async close() {
       gate.close();

@@ -66,6 +66,8 @@ export const limits = {
 export const waits = {
   /** For the body of a request that needs no key, at most 1 MiB. */
   unkeyedBodyMs: 10_000,
+  /** At a stop: for the bodies of requests that have begun to arrive. They can be sent again, to another gateway. */
+  stopBodyMs: 2_000,
   /** Each login takes at least this long: guessing is slow. */
   loginMs: 250,
   /** Then the processed command is read: the reply may be lost. */

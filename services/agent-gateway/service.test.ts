@@ -1,5 +1,7 @@
-import { createServer } from 'node:http';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, request } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
+import { json } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { openMemoryBus } from '#bus/memory/memory-bus.ts';
 import { systemClock } from '#shared/clock.ts';
@@ -10,9 +12,15 @@ import { buildApp } from './app.ts';
 import { assemble } from './components.ts';
 import { limits } from './limits.ts';
 import { startAgentGateway } from './service.ts';
+import { bundleWith } from './test-support/bundle.ts';
 import { gatewaysOf } from './test-support/gateways.ts';
+import { SIGNATURE_HEADER, WEBHOOK_SECRET } from './test-support/signed.ts';
 import { BEARER, openTestDeployment, type TestDeployment } from './test-support/test-deployment.ts';
 import { until } from './test-support/until.ts';
+
+const SECRET = '$' + '{SECRET}';
+/** Longer than a test. */
+const NEVER_MS = 600_000;
 
 let deployment: TestDeployment;
 const { start, newSession, stream, stopAll } = gatewaysOf(() => deployment);
@@ -164,6 +172,28 @@ describe('stop', () => {
     release();
 
     expect(outcome).toBe('cut');
+  });
+
+  it.each([
+    ['of a caller with the key', '/sessions', BEARER],
+    ['of a delivery', '/webhooks/triage', { [SIGNATURE_HEADER]: 'sha256=00' }],
+  ])('refuses a body that does not arrive, in place of waiting for it: %s', async (_, path, headers) => {
+    const bundle = bundleWith({ id: 'triage', autonomous: { webhook: { secret_env: SECRET, header: SIGNATURE_HEADER, prefix: 'sha256=' } } });
+    const deps = deployment.deps({ bundle, secretNow: () => WEBHOOK_SECRET, waits: { stopBodyMs: 1, unkeyedBodyMs: NEVER_MS } });
+    const gateway = await startAgentGateway({ ...deps, config: { ...deps.config, drainTimeoutMs: NEVER_MS } });
+    await gateway.untilReady();
+    const head = { ...headers, 'content-type': 'application/json', 'content-length': 100, expect: '100-continue' };
+    const sent = request(`${gateway.url}${path}`, { method: 'POST', headers: head });
+    const response = once(sent, 'response');
+    await once(sent, 'continue');
+
+    await gateway.stop();
+
+    const [reply] = (await response) as [IncomingMessage];
+    expect(reply.statusCode).toBe(503);
+    expect(reply.headers.connection).toBe('close');
+    expect(await json(reply)).toEqual({ error: 'the server is shutting down', code: expect.any(String) });
+    sent.destroy();
   });
 
   async function storedCommands(sessionId: string): Promise<number> {

@@ -125,7 +125,7 @@ export class Admission {
   close(): void {
     if (this.#closing) return;
     this.#closing = true;
-    setTimeout(() => this.#arriving.failAll(this.#errors.closing), this.#limits.stopBodyMs).unref();
+    this.#arriving.failAllAfter(this.#limits.stopBodyMs, this.#errors.closing);
   }
 
   /** False after `timeoutMs` with calls still open. */

@@ -37,8 +37,11 @@ export class ArrivingBodies {
     return false;
   }
 
-  failAll(error: Error): void {
-    while (this.failOldest(error));
+  /** At a stop: those that have not arrived `ms` later. They can be sent again, to another server. */
+  failAllAfter(ms: number, error: Error): void {
+    setTimeout(() => {
+      while (this.failOldest(error));
+    }, ms).unref();
   }
 
   #fail(body: ArrivingBody, error: Error): void {

@@ -31,35 +31,50 @@ export const countedBody = {
   reading: (request: FastifyRequest, fail: FailBody) => request.countedBody?.reading(fail),
 };
 
+/** Bodies that have not arrived: of callers with the key, and of requests that need none. */
+export interface AgentBodies {
+  keyed: ArrivingBodies;
+  unkeyed: ArrivingBodies;
+}
+
+export function agentBodies({ unkeyedBodyMs }: Pick<Waits, 'unkeyedBodyMs'>): AgentBodies {
+  const late = new SwitchyardError('request.timeout', 'the body was not received in time');
+  return { keyed: new ArrivingBodies(), unkeyed: new ArrivingBodies({ ms: unkeyedBodyMs, error: late }) };
+}
+
 /**
  * Refuses bodies with 503 while `limits.bufferedBodyBytes` are held, or `bufferedUnkeyedBytes` of requests that need no key. A body counts until the response closes, since the route holds it parsed. Install it behind
  * the checks that need no body.
  */
-export function boundBodies(app: FastifyInstance, { unkeyedBodyMs }: Pick<Waits, 'unkeyedBodyMs'>): void {
+export function boundBodies(app: FastifyInstance, arriving: AgentBodies): void {
   const refusal = new SwitchyardError('service.overloaded', 'the byte budget of the server for request bodies is used up');
   const keyed = new BodyBudget(limits.bufferedBodyBytes, refusal);
   // Of their own: they are read before it is known whether their signature is right, and must not use up those of callers with the key.
   const unkeyed = new BodyBudget(limits.bufferedUnkeyedBytes, refusal);
-  const arriving = new ArrivingBodies({ ms: unkeyedBodyMs, error: new SwitchyardError('request.timeout', 'the body was not received in time') });
 
-  const bodyWithKey = (share: BodyShare): CountedBody => ({ grew: share.grew, reading: () => undefined });
+  const bodyWithKey = (share: BodyShare, reply: FastifyReply): CountedBody => ({ grew: share.grew, reading: (fail) => arriving.keyed.begin(reply, fail) });
   // The one that has been arriving for longest gives way: a delivery takes moments, and clients that keep theirs unfinished would keep all others out.
-  const bodyWithoutKey = (share: BodyShare, reply: FastifyReply): CountedBody => ({
-    grew: (bytes) => {
-      for (;;) {
-        try {
-          return share.grew(bytes);
-        } catch (error) {
-          if (!arriving.failOldest(refusal)) throw error;
+  const bodyWithoutKey = (share: BodyShare, reply: FastifyReply): CountedBody => {
+    let isFailed = false;
+    return {
+      grew: (bytes) => {
+        // Once it has given way itself, no other has to.
+        while (!isFailed) {
+          try {
+            return share.grew(bytes);
+          } catch (error) {
+            if (!arriving.unkeyed.failOldest(refusal)) throw error;
+          }
         }
-      }
-    },
-    reading: (fail) =>
-      arriving.begin(reply, (error) => {
-        share.close();
-        fail(error);
-      }),
-  });
+      },
+      reading: (fail) =>
+        arriving.unkeyed.begin(reply, (error) => {
+          isFailed = true;
+          share.close();
+          fail(error);
+        }),
+    };
+  };
 
   app.decorateRequest('countedBody', null);
   app.addHook('onRequest', (request, reply, done) => {
@@ -68,7 +83,7 @@ export function boundBodies(app: FastifyInstance, { unkeyedBodyMs }: Pick<Waits,
     const { isSigned = false, isPublic = false } = routeOptions.config;
     const hasKey = !isSigned && !isPublic;
     const share = hasKey ? keyed.open(Math.min(Number(headers['content-length'] ?? 0), limits.bodyBytes)) : unkeyed.open(0);
-    request.countedBody = hasKey ? bodyWithKey(share) : bodyWithoutKey(share, reply);
+    request.countedBody = hasKey ? bodyWithKey(share, reply) : bodyWithoutKey(share, reply);
     // A closed response emits no further `close`.
     if (reply.raw.destroyed) share.close();
     else reply.raw.once('close', share.close);
