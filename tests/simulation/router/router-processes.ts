@@ -57,8 +57,8 @@ export function gatewayOn({ process, bus, database, cache, clock }: RouterFootin
     houseSecret: 'h',
     reservations: new Reservations({ ...shared, database }),
     rates: new RateLimits({ ...shared, cache }),
-    // Used by hooks that run before the handler.
-    admission: null,
+    // Its methods are called by hooks, which do not run here.
+    admission: {},
   };
   return handlerOf(surface.request, deps as unknown as ModelCallDeps, surface);
 }
