@@ -78,10 +78,13 @@ const variables = { DRAFTS_KEY: 'sk-drafts', SHOP_KEY: 'sk-shop', MANAGEMENT_KEY
 
 describe('parts of a router configuration in docs/', () => {
   it.each(['moving', 'plugins', 'providers', 'routing', 'embeddings'])('are accepted: %s.md', (name) => {
-    const [block] = documentedBlocks(`docs/${name}.md`).filter(({ language }) => language === 'yaml');
-    const part: unknown = parse(block?.text ?? '');
-    const whole = Array.isArray(part) ? { ...router, models: [...router.models, ...part] } : { ...router, ...(part as object) };
+    const blocks = documentedBlocks(`docs/${name}.md`).filter(({ language }) => language === 'yaml');
+    expect(blocks.length).toBeGreaterThan(0);
+    for (const { text } of blocks) {
+      const part: unknown = parse(text);
+      const whole = Array.isArray(part) ? { ...router, models: [...router.models, ...part] } : { ...router, ...(part as object) };
 
-    expect(checkRouterConfig(whole, variables, { secrets: 'keys', provider: providerBlock }).models.length).toBeGreaterThan(0);
+      expect(checkRouterConfig(whole, variables, { secrets: 'keys', provider: providerBlock }).models.length).toBeGreaterThan(0);
+    }
   });
 });

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { root } from './helpers/run-program.ts';
 
 /** Of the page and of no description: the router's second path of responses, the catch-all `/models/{path}`, and the second prefix of all its routes. */
-const WITHOUT_DESCRIPTION = ['/api/alpha/responses', '/models/{}/endpoints', '/v1/'];
+const WITHOUT_DESCRIPTION = ['/models/{}/endpoints', '/v1/'];
 
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
 /** Paths are compared without the names of their parameters and the prefix, which the page leaves out in lists. */

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { type AdapterUnderTest, GENEROUS_TIMEOUTS, NEVER_ABORTED, WAIT } from './under-test.ts';
+import { type AdapterUnderTest, GENEROUS_TIMEOUTS, isOfAnswer, NEVER_ABORTED, WAIT } from './under-test.ts';
 
 export function leavingCases(underTest: () => AdapterUnderTest): void {
   describe('an abort of the caller', () => {
@@ -29,7 +29,7 @@ export function leavingCases(underTest: () => AdapterUnderTest): void {
       underTest().upstream.answer({ text: ['one ', 'two '], fault: 'stall', after: 1 });
       const received: unknown[] = [];
       await underTest().adapter.stream(underTest().callOf({}), NEVER_ABORTED, (parts) => {
-        const said = parts.filter(({ type }) => type !== 'response-metadata');
+        const said = parts.filter(isOfAnswer);
         if (said.length === 0) return true;
         received.push(said);
         return false;

@@ -116,7 +116,7 @@ export interface AdapterUnderTest {
   sent(request: Partial<ChatRequest>): Promise<UnderstoodRequest>;
 }
 
-/** The parts received, joined, without the upstream's metadata, which may come at any time. */
+/** The parts received, joined, without those that are about the answer (`isOfAnswer`). */
 interface ReceivedParts {
   batches: (readonly ProviderPart[])[];
   parts: ProviderPart[];
@@ -156,12 +156,17 @@ export async function openUnderTest(target: ConformanceTarget): Promise<AdapterU
   };
 }
 
+/** Not about it: the upstream's metadata and counts so far, which may come at any time, and what it was not sent. */
+export function isOfAnswer({ type }: ProviderPart): boolean {
+  return type !== 'response-metadata' && type !== 'usage-so-far' && type !== 'fields-omitted';
+}
+
 async function onParts(adapter: ProviderAdapter, call: ProviderCall, signal: AbortSignal): Promise<ReceivedParts> {
   const batches: (readonly ProviderPart[])[] = [];
   let thrown: unknown = null;
   try {
     await adapter.stream(call, signal, (parts) => {
-      const said = parts.filter(({ type }) => type !== 'response-metadata');
+      const said = parts.filter(isOfAnswer);
       if (said.length > 0 || parts.length === 0) batches.push(said);
       return true;
     });
