@@ -1,4 +1,5 @@
 import { cleanText } from '#shared/clean-text.ts';
+import { ownValue } from '#shared/own-value.ts';
 import { serverOf, type ToolsOf } from './turn-tools.ts';
 
 const MAX_CHARS = 200;
@@ -27,7 +28,7 @@ export function announcementOf(toolIds: readonly string[], lists: Readonly<Recor
 function titleOf(toolId: string, lists: Readonly<Record<string, string>>, toolsOf: ToolsOf): string {
   const server = serverOf(toolId);
   const name = toolId.slice(server.length + 1);
-  const hash = Object.hasOwn(lists, server) ? lists[server] : undefined;
+  const hash = ownValue(lists, server);
   const title = hash === undefined ? null : toolsOf(hash)?.find((tool) => tool.name === name)?.title;
   const words = inOneLine(title ?? '') || inOneLine(name.replace(/[_.-]+/g, ' '));
   return words === '' ? name : words;
